@@ -1,0 +1,208 @@
+"""Tokens on disk, memory-mapped, keyed by content: memory does not grow with the rows."""
+
+import hashlib
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from cotrunk.data.examples import Example, Rows, Source
+from cotrunk.data.text import Pieces, tokenise
+from cotrunk.tasks import Task
+
+FORMAT = 1
+CHUNK = 8192
+HASH_BLOCK = 1 << 20
+Progress = Callable[[int], None]
+"""Told how many rows were done since the last call."""
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """The tokenised rows of one task and split. Arrays are memory-mapped files."""
+
+    texts: int
+    token: np.ndarray
+    offset: np.ndarray
+    label: np.ndarray
+    id_byte: np.ndarray
+    id_offset: np.ndarray
+    line: np.ndarray
+    digest: str
+    dropped: tuple[str, ...]
+    dropped_count: int
+    unlabelled: int
+
+    def __len__(self) -> int:
+        return len(self.line)
+
+    def pieces(self, row: int) -> Pieces:
+        """The token ids of a row's texts."""
+        at = self.offset[row * self.texts : row * self.texts + self.texts + 1]
+        return tuple(self.token[at[i] : at[i + 1]] for i in range(self.texts))
+
+    def id(self, row: int) -> str:
+        return bytes(self.id_byte[self.id_offset[row] : self.id_offset[row + 1]]).decode()
+
+    def lengths(self) -> np.ndarray:
+        """Tokens of each row, its texts together."""
+        return np.diff(self.offset[:: self.texts])
+
+
+def load_corpus(
+    task: Task, source: Source, tokenizer: Tokenizer, *, progress: Progress = lambda _: None
+) -> Corpus:
+    """The corpus of a source, from the cache if these very contents were read before."""
+    content = file_digest(source.path)
+    spelled = json.dumps(
+        [FORMAT, content, asdict(task), {**asdict(source), "path": ""}, _digest(tokenizer)],
+        sort_keys=True,
+    )
+    digest = hashlib.sha256(spelled.encode()).hexdigest()
+    folder = cache_folder() / "tokens" / digest
+    if not (folder / "about.json").exists():
+        _write(folder, task, source, tokenizer, progress)
+    return _open(folder, task.texts, content)
+
+
+def cache_folder() -> Path:
+    """``COTRUNK_CACHE``, else the user's cache folder."""
+    named = os.environ.get("COTRUNK_CACHE")
+    base = os.environ.get("XDG_CACHE_HOME")
+    return Path(named) if named else Path(base or Path.home() / ".cache") / "cotrunk"
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file, remembered until its size or time of change differs."""
+    status = path.stat()
+    stamp = [status.st_size, status.st_mtime_ns, status.st_ino]
+    name = hashlib.sha256(str(path.resolve()).encode()).hexdigest()
+    note = cache_folder() / "digests" / f"{name}.json"
+    try:
+        known = json.loads(note.read_text())
+        if known["stamp"] == stamp:
+            return str(known["sha256"])
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # a missing or damaged note is written again
+    content = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(HASH_BLOCK):
+            content.update(block)
+    note.parent.mkdir(parents=True, exist_ok=True)
+    beside = note.with_name(f"{note.name}.{uuid.uuid4().hex}")
+    beside.write_text(json.dumps({"stamp": stamp, "sha256": content.hexdigest()}))
+    beside.rename(note)
+    return content.hexdigest()
+
+
+def _digest(tokenizer: Tokenizer) -> str:
+    return hashlib.sha256(tokenizer.to_str().encode()).hexdigest()
+
+
+def _write(
+    folder: Path, task: Task, source: Source, tokenizer: Tokenizer, progress: Progress
+) -> None:
+    beside = folder.with_name(f"{folder.name}.{uuid.uuid4().hex}")
+    beside.mkdir(parents=True)
+    try:
+        rows = Rows(task, source)
+        with _Writer(beside, wide=tokenizer.get_vocab_size() > 1 << 16) as writer:
+            for chunk in _chunks(rows):
+                texts = [text for example in chunk for text in example.texts]
+                writer.write(chunk, tokenise(tokenizer, texts))
+                progress(len(chunk))
+        about = {
+            "dropped": rows.dropped,
+            "dropped_count": rows.dropped_count,
+            "unlabelled": rows.unlabelled,
+        }
+        (beside / "about.json").write_text(json.dumps(about))
+        if folder.exists():  # left by a process that was cut short
+            shutil.rmtree(folder)
+        beside.rename(folder)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def _chunks(rows: Rows) -> Iterator[list[Example]]:
+    examples = iter(rows)
+    while chunk := list(islice(examples, CHUNK)):
+        yield chunk
+
+
+class _Writer:
+    """Appends rows to the arrays of a corpus."""
+
+    def __init__(self, folder: Path, *, wide: bool) -> None:
+        self.token_type = np.uint32 if wide else np.uint16
+        self.files: dict[str, BinaryIO] = {
+            name: (folder / name).open("wb")
+            for name in (_token_name(wide), "offset", "label", "id_byte", "id_offset", "line")
+        }
+        self.tokens = self.id_bytes = 0
+        self.wide = wide
+        self._append("offset", np.zeros(1, np.int64))
+        self._append("id_offset", np.zeros(1, np.int64))
+
+    def __enter__(self) -> "_Writer":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in self.files.values():
+            file.close()
+
+    def write(self, chunk: list[Example], ids: list[list[int]]) -> None:
+        ends = self.tokens + np.cumsum([len(text) for text in ids])
+        flat = np.fromiter(
+            (i for text in ids for i in text), self.token_type, ends[-1] - self.tokens
+        )
+        names = [example.id.encode() for example in chunk]
+        name_ends = self.id_bytes + np.cumsum([len(name) for name in names])
+        labels = [np.nan if example.label is None else example.label for example in chunk]
+        self._append(_token_name(self.wide), flat)
+        self._append("offset", ends)
+        self._append("label", np.array(labels, np.float64))
+        self._append("line", np.array([example.line for example in chunk], np.int64))
+        self._append("id_byte", np.frombuffer(b"".join(names), np.uint8))
+        self._append("id_offset", name_ends)
+        self.tokens, self.id_bytes = int(ends[-1]), int(name_ends[-1])
+
+    def _append(self, name: str, values: np.ndarray) -> None:
+        self.files[name].write(values.tobytes())
+
+
+def _token_name(wide: bool) -> str:
+    return "token32" if wide else "token16"
+
+
+def _open(folder: Path, texts: int, digest: str) -> Corpus:
+    about = json.loads((folder / "about.json").read_text())
+    wide = (folder / _token_name(True)).exists()
+
+    def array(name: str, kind: type[np.generic]) -> np.ndarray:
+        path = folder / name
+        if not path.stat().st_size:
+            return np.zeros(0, kind)
+        return np.memmap(path, dtype=kind, mode="r")
+
+    return Corpus(
+        texts=texts,
+        token=array(_token_name(wide), np.uint32 if wide else np.uint16),
+        offset=array("offset", np.int64),
+        label=array("label", np.float64),
+        id_byte=array("id_byte", np.uint8),
+        id_offset=array("id_offset", np.int64),
+        line=array("line", np.int64),
+        digest=digest,
+        dropped=tuple(about["dropped"]),
+        dropped_count=about["dropped_count"],
+        unlabelled=about["unlabelled"],
+    )

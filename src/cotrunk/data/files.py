@@ -1,0 +1,120 @@
+"""Opens a file or standard input as a table, or says what else it is."""
+
+import contextlib
+import io
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import cast
+
+from cotrunk.data.formats import Quoting, Table, read_delimited, read_objects, read_parquet
+from cotrunk.errors import UserError
+
+STANDARD_INPUT = Path("-")
+SNIFFED_BYTES = 1 << 16
+DELIMITED = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
+OBJECTS = (".jsonl", ".ndjson")
+KNOWN = (*DELIMITED, *OBJECTS, ".parquet")
+BOM = b"\xef\xbb\xbf"
+MAGIC = {
+    b"PK\x03\x04": "a zip archive or an Excel workbook",
+    b"\xd0\xcf\x11\xe0": "an old Excel workbook",
+    b"PAR1": "a Parquet file",
+    b"ARROW1": "an Arrow file",
+    b"\x1f\x8b": "compressed with gzip",
+    b"BZh9": "compressed with bzip2",
+    b"\xfd7zXZ": "compressed with xz",
+    b"\x28\xb5\x2f\xfd": "compressed with zstandard",
+    b"\x80\x02": "a Python pickle",
+    b"\x80\x03": "a Python pickle",
+    b"\x80\x04": "a Python pickle",
+    b"\x80\x05": "a Python pickle",
+    b"\x93NUMPY": "a NumPy array",
+    b"\x89HDF": "an HDF5 file",
+    b"SQLite format 3\0": "an SQLite database",
+    b"%PDF-": "a PDF document",
+    b"\x89PNG": "a picture",
+    b"\xff\xd8\xff": "a picture",
+    b"\xff\xfe": "UTF-16 text (save it as UTF-8)",
+    b"\xfe\xff": "UTF-16 text (save it as UTF-8)",
+    b"version https://git-lfs": "a Git LFS pointer (run: git lfs pull)",
+}
+WEB_PAGE = re.compile(rb"<(!doctype )?html", re.IGNORECASE)
+
+
+@contextlib.contextmanager
+def open_table(path: Path, *, needed: Sequence[str], quoting: Quoting) -> Iterator[Table]:
+    """The format follows from the ending, the delimiter from a header that shows ``needed``."""
+    place = place_of(path)
+    suffix = None if path == STANDARD_INPUT else path.suffix.lower()
+    if suffix is not None and suffix not in KNOWN:
+        raise UserError(f"{place}: the ending must be one of {' '.join(KNOWN)}; found {suffix!r}")
+    try:
+        with _bytes_of(path) as stream:
+            head = stream.peek()[:SNIFFED_BYTES]
+            if not head:
+                raise UserError(f"{place}: the file is empty")
+            if suffix == ".parquet":
+                yield read_parquet(stream, place)
+                return
+            _check_is_text(head, place)
+            text = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
+            try:
+                if _holds_objects(head, place, suffix):
+                    yield read_objects(text, place)
+                    return
+                default = DELIMITED.get(suffix or "", "\t")
+                table = read_delimited(text, place, needed=needed, default=default, quoting=quoting)
+                if b"\0" in head and not set(needed) <= set(table.columns):
+                    raise UserError(f"{place}: is a binary file, not a table of text")
+                yield table
+            finally:
+                text.detach()
+    except FileNotFoundError:
+        raise UserError(f"{place}: no such file") from None
+    except IsADirectoryError:
+        raise UserError(f"{place}: is a directory; name a file") from None
+    except OSError as error:
+        raise UserError(f"{place}: cannot be read: {error.strerror or error}") from None
+
+
+def place_of(path: Path) -> str:
+    return "standard input" if path == STANDARD_INPUT else str(path)
+
+
+@contextlib.contextmanager
+def _bytes_of(path: Path) -> "Iterator[io.BufferedReader[io.FileIO]]":
+    if path != STANDARD_INPUT:
+        if "\0" in str(path):
+            raise UserError(f"{str(path)!r}: a path holds no NUL character")
+        with io.BufferedReader(io.FileIO(path), SNIFFED_BYTES) as stream:
+            yield stream
+        return
+    stream = io.BufferedReader(cast(io.FileIO, sys.stdin.buffer), SNIFFED_BYTES)
+    try:
+        yield stream
+    finally:
+        stream.detach()  # standard input is not ours to close
+
+
+def _check_is_text(head: bytes, place: str) -> None:
+    what = next((name for magic, name in MAGIC.items() if head.startswith(magic)), None)
+    start = head.removeprefix(BOM).lstrip()
+    if WEB_PAGE.match(start):
+        what = "a web page"
+    if what is None and b"\0" in re.split(rb"[\r\n]", start, maxsplit=1)[0]:
+        what = "a binary file"
+    if what is not None:
+        raise UserError(f"{place}: is {what}, not a table of text")
+
+
+def _holds_objects(head: bytes, place: str, suffix: str | None) -> bool:
+    first = head.removeprefix(BOM).lstrip()[:1]
+    if suffix in OBJECTS:
+        if first == b"[":
+            raise UserError(f"{place}: must hold one JSON object per line; found an array")
+        return True
+    if suffix is not None and first == b"{":
+        raise UserError(f"{place}: holds JSON, not {suffix} text; name it .jsonl")
+    return first == b"{"

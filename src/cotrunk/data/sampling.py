@@ -1,0 +1,344 @@
+"""Which tasks, when, how many rows: pure functions of (seed, epoch, step).
+
+A law says how an epoch is filled. Tasks that run out begin again, newly shuffled, so no task ends
+an epoch unless its law says so. Epochs count from 0.
+"""
+
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cotrunk.errors import UserError
+
+
+@dataclass(frozen=True)
+class Law:
+    """How an epoch is filled; every field is a number a user wrote. At most one sets the length.
+
+    ``steps_per_epoch`` counts optimizer steps. ``batches_per_epoch`` counts batches of every task:
+    as many steps where each step has all tasks, times the number of tasks where a step has one.
+    ``share_of_data`` is a share of the epoch that the law has by itself.
+    """
+
+    name: str
+    alpha: float = 1.0
+    temperature: float = 1.0
+    cap: int | None = None
+    steps_per_epoch: int | None = None
+    batches_per_epoch: int | None = None
+    share_of_data: float | None = None
+
+    def __post_init__(self) -> None:
+        wrong = [*_wrong_names(self), *_wrong_numbers(self)]
+        if wrong:
+            raise UserError(*(f"sampling: {line}" for line in wrong))
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The ``index``-th batch of a task in this epoch; its loss is multiplied by ``factor``."""
+
+    task: str
+    index: int
+    rows: int
+    factor: float = 1.0
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What a law is asked to fill: epoch ``number`` of ``epochs``."""
+
+    law: Law
+    sizes: Mapping[str, int]
+    batch: Mapping[str, int]
+    seed: int
+    number: int
+    epochs: int
+
+    @property
+    def batches(self) -> dict[str, int]:
+        """How many batches one pass over each task is."""
+        return {task: math.ceil(size / self.batch[task]) for task, size in self.sizes.items()}
+
+
+Step = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Filling:
+    """A law's answer: each task's share of the batches, and on demand the tasks of every step."""
+
+    shares: Mapping[str, float]
+    steps: Callable[[], list[Step]]
+    rows: Mapping[str, int]
+    factors: Mapping[str, float]
+
+
+class Plan(TypedDict):
+    """One epoch before it is run: the law's shares, and the exact number of batches."""
+
+    epoch: int
+    probabilities: dict[str, float]
+    batches: dict[str, int]
+
+
+def together(epoch: Epoch) -> Filling:
+    """Every step has one batch of each task; an epoch shows about as many rows as the data hold."""
+    return _all_tasks(epoch, math.ceil(sum(epoch.batches.values()) / len(epoch.sizes)))
+
+
+def largest(epoch: Epoch) -> Filling:
+    """Every step has one batch of each task, until the task with most batches is used up."""
+    return _all_tasks(epoch, max(epoch.batches.values()))
+
+
+def smallest(epoch: Epoch) -> Filling:
+    """Every step has one batch of each task, until the task with fewest batches is used up."""
+    return _all_tasks(epoch, min(epoch.batches.values()))
+
+
+def scaled(epoch: Epoch) -> Filling:
+    """n = most batches; a task's batch is ceil(N/n), its loss times (sum of the others' / own)."""
+    steps = max(epoch.batches.values())
+    rows = {task: math.ceil(size / steps) for task, size in epoch.sizes.items()}
+    everyone = sum(rows.values())
+    alone = len(rows) == 1
+    factors = {task: 1.0 if alone else (everyone - own) / own for task, own in rows.items()}
+    filling = _all_tasks(epoch, steps)
+    return Filling(filling.shares, filling.steps, rows, factors)
+
+
+def sequential(epoch: Epoch) -> Filling:
+    """One pass over the first task, then one over the second, in the order given."""
+    passes = {task: _share(batches, epoch.law) for task, batches in epoch.batches.items()}
+    if epoch.law.batches_per_epoch is not None:
+        passes = dict.fromkeys(passes, epoch.law.batches_per_epoch)
+    total = sum(passes.values())
+    shares = {task: batches / total for task, batches in passes.items()}
+    return _plain(
+        epoch, shares, lambda: [(task,) for task, count in passes.items() for _ in range(count)]
+    )
+
+
+def round_robin(epoch: Epoch) -> Filling:
+    """One task per step, each in its turn; an epoch begins where the last one stopped."""
+    tasks = list(epoch.sizes)
+    steps = _one_task_steps(epoch)
+    since_start = range(epoch.number * steps, (epoch.number + 1) * steps)
+    return _plain(
+        epoch, _even(epoch.sizes), lambda: [(tasks[step % len(tasks)],) for step in since_start]
+    )
+
+
+def proportional(epoch: Epoch) -> Filling:
+    """One task per step, p ~ N."""
+    return _drawn(epoch, 1.0)
+
+
+def square_root(epoch: Epoch) -> Filling:
+    """One task per step, p ~ N^0.5."""
+    return _drawn(epoch, 0.5)
+
+
+def power(epoch: Epoch) -> Filling:
+    """One task per step, p ~ N^alpha; alpha 1 is proportional, 0 uniform."""
+    return _drawn(epoch, epoch.law.alpha)
+
+
+def annealed(epoch: Epoch) -> Filling:
+    """One task per step, p ~ N^a, a = 1 - 0.8 (e-1)/(E-1) in epoch e = 1..E; a = 1 when E = 1."""
+    return _drawn(epoch, 1.0 - 0.8 * epoch.number / max(epoch.epochs - 1, 1))
+
+
+def temperature(epoch: Epoch) -> Filling:
+    """One task per step, p ~ min(N, cap)^(1/temperature)."""
+    return _drawn(epoch, 1.0 / epoch.law.temperature)
+
+
+LAWS: dict[str, Callable[[Epoch], Filling]] = {
+    "together": together,
+    "largest": largest,
+    "smallest": smallest,
+    "scaled": scaled,
+    "sequential": sequential,
+    "round-robin": round_robin,
+    "proportional": proportional,
+    "sqrt": square_root,
+    "power": power,
+    "annealed": annealed,
+    "temperature": temperature,
+}
+
+ALL_TASKS_PER_STEP = frozenset({"together", "largest", "smallest", "scaled"})
+
+
+def epoch_turns(
+    law: Law,
+    sizes: Mapping[str, int],
+    *,
+    batch: int | Mapping[str, int],
+    seed: int,
+    epoch: int,
+    epochs: int,
+) -> list[tuple[Turn, ...]]:
+    """The batches of every optimizer step of an epoch."""
+    filling = _fill(law, sizes, batch=batch, seed=seed, epoch=epoch, epochs=epochs)
+    seen: Counter[str] = Counter()
+    turns = []
+    for step in filling.steps():
+        turns.append(
+            tuple(
+                Turn(task, seen[task], filling.rows[task], filling.factors[task]) for task in step
+            )
+        )
+        seen.update(step)
+    return turns
+
+
+def rows_of(turn: Turn, size: int, *, seed: int, epoch: int) -> NDArray[np.int64]:
+    """The row numbers of a batch. A pass has every row once, so its last batch may be short."""
+    passes, place = divmod(turn.index, math.ceil(size / turn.rows))
+    order = _order(seed, epoch, turn.task, passes, size)
+    return order[place * turn.rows : (place + 1) * turn.rows].astype(np.int64)
+
+
+def probabilities(
+    law: Law, sizes: Mapping[str, int], *, epoch: int, epochs: int
+) -> dict[str, float]:
+    """Each task's expected share of the epoch's batches, were all batches equally large."""
+    return dict(_fill(law, sizes, batch=1, seed=0, epoch=epoch, epochs=epochs).shares)
+
+
+def dry_run(
+    law: Law,
+    sizes: Mapping[str, int],
+    *,
+    batch: int | Mapping[str, int],
+    seed: int,
+    epochs: int,
+) -> list[Plan]:
+    """What a run will see, epoch by epoch; the counts are those of ``epoch_turns``."""
+    plans = []
+    for epoch in range(epochs):
+        filling = _fill(law, sizes, batch=batch, seed=seed, epoch=epoch, epochs=epochs)
+        drawn = Counter(task for step in filling.steps() for task in step)
+        batches = {task: drawn[task] for task in sizes}
+        plans.append(Plan(epoch=epoch, probabilities=dict(filling.shares), batches=batches))
+    return plans
+
+
+def _fill(
+    law: Law,
+    sizes: Mapping[str, int],
+    *,
+    batch: int | Mapping[str, int],
+    seed: int,
+    epoch: int,
+    epochs: int,
+) -> Filling:
+    batches = dict.fromkeys(sizes, batch) if isinstance(batch, int) else batch
+    wrong = [f"task {task!r} has no batch size" for task in sizes if task not in batches]
+    wrong += [f"task {task!r} has {rows} rows" for task, rows in sizes.items() if rows < 1]
+    wrong += [f"task {task!r} has batch = {rows}" for task, rows in batches.items() if rows < 1]
+    if not sizes:
+        wrong.append("there are no tasks")
+    if not 0 <= epoch < epochs:
+        wrong.append(f"epoch {epoch} is not one of 0..{epochs - 1}")
+    if wrong:
+        raise UserError(*(f"sampling: {line}" for line in wrong))
+    return LAWS[law.name](Epoch(law, sizes, batches, seed, epoch, epochs))
+
+
+def _all_tasks(epoch: Epoch, own_steps: int) -> Filling:
+    steps = _steps(epoch.law, own_steps, steps_per_batch=1)
+    return _plain(epoch, _even(epoch.sizes), lambda: [tuple(epoch.sizes)] * steps)
+
+
+def _drawn(epoch: Epoch, alpha: float) -> Filling:
+    sizes = epoch.sizes.values()
+    cap = epoch.law.cap or max(sizes)
+    powers = np.array([min(size, cap) for size in sizes], dtype=np.float64) ** alpha
+    shares = powers / powers.sum()
+    tasks = list(epoch.sizes)
+
+    def draw() -> list[Step]:
+        random = _random("tasks", epoch.seed, epoch.number)
+        drawn = random.choice(len(tasks), size=_one_task_steps(epoch), p=shares)
+        return [(tasks[task],) for task in drawn.tolist()]
+
+    return _plain(epoch, dict(zip(tasks, shares.tolist(), strict=True)), draw)
+
+
+def _plain(epoch: Epoch, shares: Mapping[str, float], steps: Callable[[], list[Step]]) -> Filling:
+    return Filling(shares, steps, epoch.batch, dict.fromkeys(epoch.sizes, 1.0))
+
+
+def _even(tasks: Mapping[str, int]) -> dict[str, float]:
+    return dict.fromkeys(tasks, 1.0 / len(tasks))
+
+
+def _one_task_steps(epoch: Epoch) -> int:
+    return _steps(epoch.law, sum(epoch.batches.values()), steps_per_batch=len(epoch.sizes))
+
+
+def _steps(law: Law, own: int, *, steps_per_batch: int) -> int:
+    if law.steps_per_epoch is not None:
+        return law.steps_per_epoch
+    if law.batches_per_epoch is not None:
+        return law.batches_per_epoch * steps_per_batch
+    return _share(own, law)
+
+
+def _share(batches: int, law: Law) -> int:
+    # Rounded first: 0.07 * 100 is a little more than 7.
+    return math.ceil(round((law.share_of_data or 1.0) * batches, 9))
+
+
+def _random(purpose: str, *numbers: int) -> np.random.Generator:
+    digest = hashlib.blake2b(purpose.encode(), digest_size=8).digest()
+    return np.random.default_rng([int.from_bytes(digest, "big"), *numbers])
+
+
+# A step asks for a batch of each task in turn, so fewer places than tasks would never hit.
+@lru_cache(maxsize=32)
+def _order(seed: int, epoch: int, task: str, passes: int, size: int) -> NDArray[np.uint32]:
+    return _random(f"rows of {task}", seed, epoch, passes).permutation(size).astype(np.uint32)
+
+
+def _wrong_names(law: Law) -> list[str]:
+    if law.name not in LAWS:
+        return [f"{law.name!r} is not one of {', '.join(LAWS)}"]
+    wrong = []
+    if law.name != "power" and law.alpha != 1.0:
+        wrong.append(f"alpha is read by power only, but the law is {law.name}")
+    if law.name != "temperature" and (law.temperature != 1.0 or law.cap is not None):
+        wrong.append(f"temperature and cap are read by temperature only; the law is {law.name}")
+    if law.name == "sequential" and law.steps_per_epoch is not None:
+        wrong.append("sequential goes task by task: give batches_per_epoch, not steps_per_epoch")
+    return wrong
+
+
+def _wrong_numbers(law: Law) -> list[str]:
+    wrong = []
+    if not 0.0 <= law.alpha <= 1.0:
+        wrong.append(f"alpha = {law.alpha} is not in [0, 1]")
+    if not law.temperature >= 1.0:
+        wrong.append(f"temperature = {law.temperature} is not 1 or more")
+    counts = {name: getattr(law, name) for name in ("cap", "steps_per_epoch", "batches_per_epoch")}
+    for name, count in counts.items():
+        if count is not None and count < 1:
+            wrong.append(f"{name} = {count} is not 1 or more")
+    if law.share_of_data is not None and not 0.0 < law.share_of_data <= 1.0:
+        wrong.append(f"share_of_data = {law.share_of_data} is not in (0, 1]")
+    lengths = ("steps_per_epoch", "batches_per_epoch", "share_of_data")
+    given = [name for name in lengths if getattr(law, name) is not None]
+    if len(given) > 1:
+        wrong.append(f"{' and '.join(given)} each set the length of an epoch; give one")
+    return wrong

@@ -1,0 +1,103 @@
+"""The batches of a step. The only position in the stream is the number of the step."""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import accumulate
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cotrunk.data.cache import Corpus
+from cotrunk.data.packing import Packed, Sides
+from cotrunk.data.sampling import Law, Turn, epoch_turns, rows_of
+from cotrunk.data.text import Template, View, lay_out
+
+Steps = list[tuple[Turn, ...]]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows of one task, packed. ``share`` is what this batch counts for in its step's loss."""
+
+    task: str
+    text: Packed
+    sides: Sides
+    target_R: Tensor
+    rows: np.ndarray
+    share: float
+
+
+@dataclass(frozen=True)
+class Stream:
+    """All batches of a run, as a pure function of (seed, step)."""
+
+    corpora: Mapping[str, Corpus]
+    views: Mapping[str, View]
+    template: Template
+    law: Law
+    batch: Mapping[str, int]
+    seed: int
+    epochs: int
+    accumulate: int = 1
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        return {task: len(corpus) for task, corpus in self.corpora.items()}
+
+    @cached_property
+    def epoch_ends(self) -> list[int]:
+        """The step at which each epoch is over."""
+        return list(accumulate(len(self.steps_of(epoch)) for epoch in range(self.epochs)))
+
+    @property
+    def steps(self) -> int:
+        return self.epoch_ends[-1]
+
+    def epoch_of(self, step: int) -> int:
+        return min(bisect_right(self.epoch_ends, step), self.epochs - 1)
+
+    def turns(self, step: int) -> tuple[Turn, ...]:
+        epoch = self.epoch_of(step)
+        first = self.epoch_ends[epoch - 1] if epoch else 0
+        return self.steps_of(epoch)[step - first]
+
+    def batches(self, step: int) -> Iterator[Batch]:
+        """One packed batch per turn of the step; with accumulation a task may have several."""
+        epoch = self.epoch_of(step)
+        for turn in self.turns(step):
+            corpus = self.corpora[turn.task]
+            rows = rows_of(turn, len(corpus), seed=self.seed, epoch=epoch)
+            pieces = [corpus.pieces(row) for row in rows.tolist()]
+            text, sides = lay_out(self.template, pieces, self.views[turn.task])
+            target_R = torch.from_numpy(corpus.label[rows].astype(np.float32))
+            share = turn.factor / self.accumulate
+            yield Batch(turn.task, text, sides, target_R, rows, share)
+
+    def steps_of(self, epoch: int) -> Steps:
+        """The turns of every optimizer step: ``accumulate`` steps of the law make one."""
+        law_steps = _law_steps(
+            self.law, _frozen(self.sizes), _frozen(self.batch), self.seed, epoch, self.epochs
+        )
+        if self.accumulate == 1:
+            return law_steps
+        groups = range(0, len(law_steps), self.accumulate)
+        return [sum(law_steps[at : at + self.accumulate], ()) for at in groups]
+
+
+def _frozen(numbers: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    return tuple(numbers.items())
+
+
+@lru_cache(maxsize=2)
+def _law_steps(
+    law: Law,
+    sizes: tuple[tuple[str, int], ...],
+    batch: tuple[tuple[str, int], ...],
+    seed: int,
+    epoch: int,
+    epochs: int,
+) -> Steps:
+    return epoch_turns(law, dict(sizes), batch=dict(batch), seed=seed, epoch=epoch, epochs=epochs)

@@ -1,0 +1,100 @@
+"""Texts to token ids, and the ids of a row to the sequences an encoder reads."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from cotrunk.data.packing import Packed, Sides, pack
+
+Pieces = tuple[np.ndarray, ...]
+"""The token ids of a row's one or two texts, without special tokens."""
+
+
+@dataclass(frozen=True)
+class View:
+    """How the texts of a row become sequences; tasks with equal views can share a forward pass."""
+
+    texts: int
+    joined: bool = True
+    segments: bool = True
+    swapped: bool = False
+    max_tokens: int = 128
+
+
+@dataclass(frozen=True)
+class Template:
+    """The special tokens around texts: ``begin a end`` or ``begin a between b end``."""
+
+    begin: tuple[int, ...]
+    between: tuple[int, ...]
+    end: tuple[int, ...]
+    segment_of_second: int
+
+    @property
+    def pair_specials(self) -> int:
+        return len(self.begin) + len(self.between) + len(self.end)
+
+
+def template_of(tokenizer: Tokenizer) -> Template:
+    """Read off what the tokenizer itself puts around empty texts."""
+    single = tokenizer.encode("", add_special_tokens=True).ids
+    pair = tokenizer.encode("", "", add_special_tokens=True)
+    begin, end = tuple(single[:1]), tuple(single[1:])
+    between = tuple(pair.ids[len(begin) : len(pair.ids) - len(end)])
+    return Template(begin, between, end, segment_of_second=pair.type_ids[-1])
+
+
+def tokenise(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[int]]:
+    """Token ids without special tokens, on all cores."""
+    return [e.ids for e in tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
+
+
+def keep_of_pair(first: int, second: int, room: int) -> tuple[int, int]:
+    """How many tokens of each text to keep: the longer one is cut first."""
+    if first + second <= room:
+        return first, second
+    short = min(first, second, room // 2)
+    return (short, room - short) if first <= second else (room - short, short)
+
+
+def join(template: Template, pieces: Pieces, view: View) -> tuple[np.ndarray, np.ndarray]:
+    """A row's texts in one sequence: token ids and segment ids."""
+    t, room = template, view.max_tokens
+    if len(pieces) == 1:
+        kept = pieces[0][: room - len(t.begin) - len(t.end)]
+        ids = np.concatenate([t.begin, kept, t.end])
+        return ids, np.zeros(len(ids), np.int64)
+    first, second = keep_of_pair(len(pieces[0]), len(pieces[1]), room - t.pair_specials)
+    ids = np.concatenate([t.begin, pieces[0][:first], t.between, pieces[1][:second], t.end])
+    segments = np.zeros(len(ids), np.int64)
+    if view.segments:
+        segments[len(t.begin) + first + len(t.between) :] = t.segment_of_second
+    return ids, segments
+
+
+def lay_out(template: Template, rows: Sequence[Pieces], view: View) -> tuple[Packed, Sides]:
+    """Rows as one packed batch, and where each row finds its sequences in it."""
+    if view.texts == 1:
+        versions = [rows]
+    elif not view.joined:
+        versions = [[(row[0],) for row in rows], [(row[1],) for row in rows]]
+    elif view.swapped:
+        versions = [rows, [(row[1], row[0]) for row in rows]]
+    else:
+        versions = [rows]
+    sequences = [join(template, pieces, view) for version in versions for pieces in version]
+    packed = pack([ids for ids, _ in sequences], [segments for _, segments in sequences])
+    places = tuple(packed.place_S.split(len(rows)))
+    return packed, Sides(places, swapped=view.texts == 2 and view.joined and view.swapped)
+
+
+def length_of(template: Template, pieces: Pieces, view: View) -> int:
+    """Tokens a row costs under a view: what batches are sorted and budgeted by."""
+    lengths = [len(piece) for piece in pieces]
+    if len(lengths) == 1 or not view.joined:
+        specials = len(template.begin) + len(template.end)
+        return sum(min(length + specials, view.max_tokens) for length in lengths)
+    whole = min(sum(lengths) + template.pair_specials, view.max_tokens)
+    return 2 * whole if view.swapped else whole

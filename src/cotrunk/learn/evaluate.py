@@ -1,0 +1,88 @@
+"""A network's outputs on whole corpora: sorted by length, packed, a budget of tokens per batch."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+import torch
+
+from cotrunk.data.cache import Corpus
+from cotrunk.data.text import Pieces, Template, View, lay_out, length_of
+from cotrunk.learn.metrics import Score, score
+from cotrunk.model.network import Network
+from cotrunk.model.noise import SILENCE
+
+TOKENS_PER_BATCH = 4096
+Tick = Callable[[], None]
+
+
+def nothing() -> None:
+    """For callers who need not be told of progress."""
+
+
+@torch.inference_mode()
+def outputs(
+    network: Network,
+    rows: Sequence[Pieces],
+    view: View,
+    template: Template,
+    tasks: Sequence[str],
+    *,
+    tick: Tick = nothing,
+) -> dict[str, np.ndarray]:
+    """What each task says about every row, as [rows, outputs] in the order of ``rows``."""
+    found = {task: np.empty((len(rows), network.tasks[task].outputs), np.float32) for task in tasks}
+    device = next(network.parameters()).device
+    lengths = [length_of(template, pieces, view) for pieces in rows]
+    for chosen in by_length(lengths, TOKENS_PER_BATCH):
+        text, sides = lay_out(template, [rows[row] for row in chosen], view)
+        out = network(text.to(device), sides.to(device), tasks, SILENCE)
+        for task in tasks:
+            found[task][chosen] = out[task].float().cpu().numpy()
+        tick()
+    return found
+
+
+def by_length(lengths: Sequence[int], budget: int) -> Iterator[np.ndarray]:
+    """Rows of like length together, as many as the budget of tokens holds (at least one)."""
+    order = np.argsort(lengths, kind="stable")
+    batch: list[int] = []
+    tokens = 0
+    for row in order.tolist():
+        if batch and tokens + lengths[row] > budget:
+            yield np.array(batch)
+            batch, tokens = [], 0
+        batch.append(row)
+        tokens += lengths[row]
+    if batch:
+        yield np.array(batch)
+
+
+class _CorpusRows(Sequence[Pieces]):
+    """The rows of a corpus, read when asked for."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        self.corpus = corpus
+
+    def __len__(self) -> int:
+        return len(self.corpus)
+
+    def __getitem__(self, row: int) -> Pieces:  # type: ignore[override]
+        if row >= len(self.corpus):
+            raise IndexError(row)
+        return self.corpus.pieces(row)
+
+
+def evaluate(
+    network: Network,
+    corpora: Mapping[str, Corpus],
+    views: Mapping[str, View],
+    template: Template,
+    *,
+    tick: Tick = nothing,
+) -> dict[str, Score]:
+    """The score of every task on its labelled rows."""
+    scores = {}
+    for task, corpus in corpora.items():
+        found = outputs(network, _CorpusRows(corpus), views[task], template, [task], tick=tick)
+        scores[task] = score(network.tasks[task], found[task], np.asarray(corpus.label))
+    return scores

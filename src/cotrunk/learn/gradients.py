@@ -1,0 +1,145 @@
+"""The gradient of each task apart, combined inside each group of tasks that share parameters."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from cotrunk.learn.combine import Combiner, State
+from cotrunk.model.initial import generator
+from cotrunk.model.plan import Group
+
+Scope = Literal["group", "layer"]
+Conflicts = dict[str, dict[str, float]]
+"""place -> "a|b" -> cosine of the gradients of tasks a and b there."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Parameters of one place in the network that the same tasks move."""
+
+    group: Group
+    place: str
+    parameters: tuple[nn.Parameter, ...]
+
+
+def blocks_of(
+    parameters: Iterable[tuple[str, nn.Parameter]], moved_by: Mapping[str, Group]
+) -> list[Block]:
+    """The parameters that two or more tasks move, by those tasks and by place."""
+    found: dict[tuple[Group, str], list[nn.Parameter]] = {}
+    for name, parameter in parameters:
+        group = moved_by[name]
+        if parameter.requires_grad and len(group) > 1:
+            found.setdefault((group, place_of(name)), []).append(parameter)
+    return [Block(group, place, tuple(found[group, place])) for group, place in found]
+
+
+def place_of(name: str) -> str:
+    """``layers.3`` of ``layers.3.sst+sts.up.weight``: a depth, or a part that has but one."""
+    first, second = name.split(".")[:2]
+    return f"{first}.{second}" if second.isdigit() else first
+
+
+class Surgery:
+    """Holds the tasks' gradients of a step until all are there, then combines them.
+
+    Private parameters are left as ``backward`` fills them. One graph is alive at a time: a task's
+    gradient is taken right after its own backward pass.
+    """
+
+    def __init__(
+        self,
+        blocks: Sequence[Block],
+        tasks: Sequence[str],
+        combine: Combiner,
+        *,
+        seed: int,
+        scope: Scope = "group",
+    ) -> None:
+        self.blocks, self.tasks, self.combine = blocks, tasks, combine
+        self.seed, self.scope = seed, scope
+        self.held: dict[str, dict[nn.Parameter, Tensor]] = {}
+        self.state: dict[str, State] = {}
+
+    def take(self, task: str) -> None:
+        """Move what ``backward`` of one task's loss left in the shared parameters out of them."""
+        mine = self.held.setdefault(task, {})
+        for parameter in (p for block in self.blocks for p in block.parameters):
+            grad, parameter.grad = parameter.grad, None
+            if grad is not None:
+                mine[parameter] = mine[parameter].add_(grad) if parameter in mine else grad
+
+    @torch.no_grad()
+    def give(self, step: int) -> Conflicts:
+        """Put the combined gradients in place; say how well the tasks agreed."""
+        conflicts: Conflicts = {}
+        random = generator(self.seed, f"surgery {step}")
+        gramians = {block: self._gramian(block) for block in self.blocks}
+        for unit, blocks in self._units().items():
+            tasks = [task for task in self._present(blocks[0]) if self._moves(task, blocks)]
+            chosen = [self._present(blocks[0]).index(task) for task in tasks]
+            if not tasks:
+                continue
+            gramian = torch.stack([gramians[b][chosen][:, chosen] for b in blocks]).sum(0)
+            names = "+".join(tasks)
+            out = self.combine(gramian, random, self.state.get(f"{unit}/{names}", {}))
+            if out.state:
+                self.state[f"{unit}/{names}"] = out.state
+            for block in blocks:
+                self._put(block, tasks, out.weights)
+                if len(tasks) > 1:
+                    cosines = _cosines(gramians[block][chosen][:, chosen], tasks)
+                    conflicts.setdefault(block.place, {}).update(cosines)
+        self.held = {}
+        return conflicts
+
+    def _units(self) -> dict[str, list[Block]]:
+        """What is projected together: all blocks of a group, or each block by itself."""
+        units: dict[str, list[Block]] = {}
+        for block in self.blocks:
+            name = "+".join(task for task in self.tasks if task in block.group)
+            units.setdefault(name if self.scope == "group" else f"{name}@{block.place}", []).append(
+                block
+            )
+        return units
+
+    def _present(self, block: Block) -> list[str]:
+        return [task for task in self.tasks if task in block.group and task in self.held]
+
+    def _moves(self, task: str, blocks: list[Block]) -> bool:
+        return any(p in self.held[task] for block in blocks for p in block.parameters)
+
+    def _gramian(self, block: Block) -> Tensor:
+        tasks = self._present(block)
+        gramian = torch.zeros(len(tasks), len(tasks), dtype=torch.float64)
+        for parameter in block.parameters:
+            grads = [self.held[task].get(parameter) for task in tasks]
+            for i, left in enumerate(grads):
+                for j, right in enumerate(grads[: i + 1]):
+                    if left is not None and right is not None:
+                        gramian[i, j] += torch.dot(left.flatten(), right.flatten()).double().cpu()
+        return gramian.tril() + gramian.tril(-1).T
+
+    def _put(self, block: Block, tasks: list[str], weights: Tensor) -> None:
+        for parameter in block.parameters:
+            for task, weight in zip(tasks, weights.tolist(), strict=True):
+                grad = self.held[task].pop(parameter, None)
+                if grad is None:
+                    continue
+                if parameter.grad is None:
+                    parameter.grad = grad if weight == 1 else grad.mul_(weight)
+                else:
+                    parameter.grad.add_(grad, alpha=weight)
+
+
+def _cosines(gramian: Tensor, tasks: Sequence[str]) -> dict[str, float]:
+    length = gramian.diagonal().sqrt()
+    return {
+        f"{tasks[j]}|{tasks[i]}": float(gramian[i, j] / (length[i] * length[j]))
+        for i in range(len(tasks))
+        for j in range(i)
+        if length[i] * length[j] > 0
+    }

@@ -1,0 +1,26 @@
+"""Token, position and segment vectors. Shapes: T tokens, D width."""
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from cotrunk.data.packing import Packed
+from cotrunk.model.noise import Noise
+from cotrunk.model.shape import Shape
+
+
+class Embeddings(nn.Module):
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.words = nn.Embedding(shape.vocabulary, shape.width)
+        self.positions = nn.Embedding(shape.positions, shape.width)
+        self.segments = nn.Embedding(shape.segments, shape.width) if shape.segments else None
+        self.norm = nn.LayerNorm(shape.width, eps=shape.norm_eps)
+        self.first_position = shape.first_position
+        self.dropout = shape.dropout
+
+    def forward(self, text: Packed, noise: Noise) -> Tensor:
+        x_TD = self.words(text.token_T)
+        x_TD = x_TD + self.positions(text.position_T + self.first_position)
+        if self.segments is not None:
+            x_TD = x_TD + F.embedding(text.segment_T, self.segments.weight)
+        return noise.drop(self.norm(x_TD), self.dropout)

@@ -1,0 +1,38 @@
+"""One encoder layer on packed tokens. Shapes: T tokens, Q tokens that are read on, D width."""
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from cotrunk.data.packing import Packed
+from cotrunk.model.attention import Attention
+from cotrunk.model.noise import Noise
+from cotrunk.model.shape import Shape
+
+
+class Layer(nn.Module):
+    """Attention and feed-forward, each with a residual and a norm after it (Devlin et al. 2019)."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.attention = Attention(shape)
+        self.up = nn.Linear(shape.width, shape.inner)
+        self.down = nn.Linear(shape.inner, shape.width)
+        self.norm = nn.LayerNorm(shape.width, eps=shape.norm_eps)
+        self.dropout = shape.dropout
+
+    def forward(
+        self,
+        x_TD: Tensor,
+        text: Packed,
+        noise: Noise,
+        *,
+        first_only: bool = False,
+        aside_QD: Tensor | None = None,
+    ) -> Tensor:
+        """``first_only``: only the first token of every sequence is read further up.
+
+        ``aside_QD`` is what a projected attention layer adds before the last norm.
+        """
+        h_QD = self.attention(x_TD, text, noise, first_only=first_only)
+        out_QD = h_QD + noise.drop(self.down(F.gelu(self.up(h_QD))), self.dropout)
+        return self.norm(out_QD if aside_QD is None else out_QD + aside_QD)

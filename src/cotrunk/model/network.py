@@ -1,0 +1,268 @@
+"""The whole network: embeddings, owned layers, pooling, neck, heads.
+
+Shapes: T tokens, S sequences, R rows, D width.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from cotrunk.data.packing import Packed, Sides
+from cotrunk.model.embeddings import Embeddings
+from cotrunk.model.heads import (
+    Answer,
+    Head,
+    HeadPlan,
+    Pooling,
+    Read,
+    probabilities,
+    read_width,
+    reading_order,
+)
+from cotrunk.model.layer import Layer
+from cotrunk.model.noise import Noise
+from cotrunk.model.owned import Owned, States
+from cotrunk.model.plan import Group, Plan, alone
+from cotrunk.model.projected import ProjectedAttention
+from cotrunk.model.shape import Shape
+from cotrunk.tasks import Task
+
+FIRST_ONLY: tuple[Pooling, ...] = ("pooler", "cls")
+
+
+class NeckLayer(nn.Module):
+    """A square linear layer and ReLU between the encoder and the heads."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.dense = nn.Linear(width, width)
+
+    def forward(self, x_SD: Tensor) -> Tensor:
+        return F.relu(self.dense(x_SD))
+
+
+class Network(nn.Module):
+    """Every module is `Owned`; which tasks share a copy of it is the plan's word alone."""
+
+    def __init__(
+        self, shape: Shape, plan: Plan, tasks: Sequence[Task], heads: Mapping[str, HeadPlan]
+    ) -> None:
+        super().__init__()
+        self.shape, self.plan = shape, plan
+        self.tasks = {task.name: task for task in tasks}
+        self.head_plans = dict(heads)
+        names = plan.tasks
+        self.embeddings = Owned(lambda: Embeddings(shape), plan.embeddings, names)
+        self.layers = nn.ModuleList(
+            Owned(lambda: Layer(shape), partition, names) for partition in plan.layers
+        )
+        projected = plan.projected
+        self.projected_depths = projected.depths if projected else ()
+        self.projected = (
+            Owned(lambda: ProjectedAttention(shape, projected), projected.who, names)
+            if projected
+            else None
+        )
+        pooled = [task for task in names if heads[task].pooling == "pooler"]
+        partition = tuple(group for group in plan.pooler if group & set(pooled))
+        self.pooler = Owned(lambda: nn.Linear(shape.width, shape.width), partition, names)
+        self.pooled_norm = (
+            Owned(lambda: nn.LayerNorm(shape.width, eps=1e-12), plan.pooled_norm, names)
+            if plan.pooled_norm
+            else None
+        )
+        self.neck = nn.ModuleList(
+            Owned(lambda: NeckLayer(shape.width), partition, names) for partition in plan.neck
+        )
+        made = self._make_heads()
+        self.heads = Owned(iter([made[task] for task in names]).__next__, alone(names), names)
+
+    def forward(
+        self, text: Packed, sides: Sides, tasks: Sequence[str], noise: Noise
+    ) -> dict[str, Tensor]:
+        """The outputs of ``tasks`` for every row, as [rows, outputs]."""
+        return self.answer(self.encode(text, tasks, noise), sides, tasks, noise)
+
+    def encode(self, text: Packed, tasks: Sequence[str], noise: Noise) -> States:
+        """One vector per sequence, for the tasks and for those whose answers they read."""
+        everyone = frozenset(self.needed_by(tasks))
+        tokens_by_owner = self.embeddings.route(
+            {everyone: text.token_T}, lambda copy, _, __: copy(text, noise)
+        )
+        return self._pool(self._climb(tokens_by_owner, text, noise), text)
+
+    def answer(
+        self, pooled: States, sides: Sides, tasks: Sequence[str], noise: Noise
+    ) -> dict[str, Tensor]:
+        """Neck and heads on pooled vectors; a head comes after those it reads."""
+        for layer in self.neck:
+            assert isinstance(layer, Owned)
+            pooled = layer.route(pooled, lambda copy, x_SD, _: copy(x_SD))
+        if not sides.swapped:
+            answers = self._answers(pooled, sides.places, tasks, noise)
+            return {task: answers[task].logit_RO for task in tasks}
+        both = [self._answers(pooled, (place,), tasks, noise) for place in sides.places]
+        return {task: (both[0][task].logit_RO + both[1][task].logit_RO) / 2 for task in tasks}
+
+    def needed_by(self, tasks: Sequence[str]) -> list[str]:
+        """The tasks and all whose answers they read, directly or not, in reading order."""
+        plans, needed = self.head_plans, set(tasks)
+        order = reading_order(plans)
+        for task in reversed(order):
+            if task in needed:
+                needed |= {read.task for read in plans[task].reads}
+        return [task for task in order if task in needed]
+
+    def owners(self) -> dict[str, Group]:
+        """Which tasks own each parameter."""
+        return {
+            f"{place}.{name}.{parameter}": owned.owners[name]
+            for place, owned in self.owned_modules()
+            for name, copy in owned.items()
+            for parameter, _ in copy.named_parameters()
+        }
+
+    def moved_by(self) -> dict[str, Group]:
+        """Whose losses move each parameter: its owners', and those of heads that read them."""
+        moved = self.owners()
+        for reader in reading_order(self.head_plans):
+            for read in self.head_plans[reader].reads:
+                if read.gradient == "stop":
+                    continue
+                for name, group in moved.items():
+                    frozen = read.gradient == "frozen" and name.startswith("heads.")
+                    if read.task in group and not frozen:
+                        moved[name] = group | {reader}
+        return moved
+
+    def owned_modules(self) -> Iterator[tuple[str, Owned]]:
+        return ((n, module) for n, module in self.named_modules() if isinstance(module, Owned))
+
+    def _make_heads(self) -> dict[str, Head]:
+        heads: dict[str, Head] = {}
+        for name in reading_order(self.head_plans):
+            task, plan = self.tasks[name], self.head_plans[name]
+            widths = [
+                read_width(plan, task.texts, self.tasks[r.task], heads[r.task], r)
+                for r in plan.reads
+            ]
+            heads[name] = Head(task, plan, self.shape.width, widths)
+        return heads
+
+    def _climb(self, states: States, text: Packed, noise: Noise) -> States:
+        """Through the layers, each state beside its projected attention where there is one."""
+        for depth in range(len(self.layers)):
+            states = self._layer(depth, states, text, noise)
+        return states
+
+    def _layer(self, depth: int, states: States, text: Packed, noise: Noise) -> States:
+        layer, top = self.layers[depth], depth == len(self.layers) - 1
+        assert isinstance(layer, Owned)
+
+        def first_only(tasks: Group) -> bool:
+            return top and all(self.head_plans[t].pooling in FIRST_ONLY for t in tasks)
+
+        if self.projected is None or depth not in self.projected_depths:
+            return layer.route(
+                states, lambda copy, x, t: copy(x, text, noise, first_only=first_only(t))
+            )
+        asides = self.projected.route(
+            states, lambda copy, x, t: copy(x, text, noise, depth=depth, first_only=first_only(t))
+        )
+        return layer.route(
+            {mine: _of(states, mine) for mine in asides},
+            lambda copy, x, t: copy(
+                x, text, noise, first_only=first_only(t), aside_QD=_of(asides, t)
+            ),
+        )
+
+    def _pool(self, states: States, text: Packed) -> States:
+        pooled: States = {}
+        for tasks, x in states.items():
+            for kind in dict.fromkeys(self.head_plans[task].pooling for task in self.plan.tasks):
+                mine = frozenset(t for t in tasks if self.head_plans[t].pooling == kind)
+                if mine:
+                    pooled |= self._pool_one(kind, mine, x, text)
+        if self.pooled_norm is None:
+            return pooled
+        return self.pooled_norm.route(pooled, lambda copy, x_SD, _: copy(x_SD))
+
+    def _pool_one(self, kind: Pooling, tasks: Group, x: Tensor, text: Packed) -> States:
+        if kind not in FIRST_ONLY:
+            return {tasks: pool_tokens(kind, x, text)}
+        first_SD = x if len(x) == text.sequences else x.index_select(0, text.first_S)
+        if kind == "cls":
+            return {tasks: first_SD}
+        return self.pooler.route({tasks: first_SD}, lambda copy, x_SD, _: torch.tanh(copy(x_SD)))
+
+    def _answers(
+        self, pooled: States, places: tuple[Tensor, ...], tasks: Sequence[str], noise: Noise
+    ) -> dict[str, Answer]:
+        answers: dict[str, Answer] = {}
+        for name in self.needed_by(tasks):
+            vectors = [_of(pooled, frozenset([name])).index_select(0, place) for place in places]
+            about_one = self.tasks[name].texts == 1 and len(vectors) == 2
+            # A one-text head that a pair's head reads answers about each of the two texts.
+            views = [[vector] for vector in vectors] if about_one else [vectors]
+            head: Callable[..., Answer] = self.heads.copy_of(name)
+            reads = self._reads(name, answers)
+            if name not in tasks and self._read_frozen(name):
+                head = _Frozen(self.heads.copy_of(name))
+            answers[name] = _both([head(view, reads, noise) for view in views])
+        return answers
+
+    def _reads(self, name: str, answers: Mapping[str, Answer]) -> list[Tensor]:
+        return [self._read(read, answers[read.task]) for read in self.head_plans[name].reads]
+
+    def _read_frozen(self, name: str) -> bool:
+        reads = [read for plan in self.head_plans.values() for read in plan.reads]
+        return any(read.task == name and read.gradient == "frozen" for read in reads)
+
+    def _read(self, read: Read, answer: Answer) -> Tensor:
+        x = answer.hidden_RF if read.what == "hidden" else answer.logit_RO
+        if read.what == "probabilities":
+            task = self.tasks[read.task]
+            parts = x.split(task.outputs, dim=1)
+            x = torch.cat([probabilities(task, part) for part in parts], dim=1)
+        if read.gradient == "stop":
+            return x.detach()
+        if isinstance(read.gradient, float):
+            return x * read.gradient + x.detach() * (1 - read.gradient)
+        return x
+
+
+class _Frozen:
+    """A head whose weights take no gradient, while its inputs do."""
+
+    def __init__(self, head: nn.Module) -> None:
+        self.head = head
+        self.weights = {name: p.detach() for name, p in head.named_parameters()}
+
+    def __call__(self, vectors: list[Tensor], reads: list[Tensor], noise: Noise) -> Answer:
+        answer = torch.func.functional_call(self.head, self.weights, (vectors, reads, noise))
+        assert isinstance(answer, Answer)
+        return answer
+
+
+def pool_tokens(kind: Pooling, x_TD: Tensor, text: Packed) -> Tensor:
+    """Mean, sum or maximum over the tokens of each sequence."""
+    length_S = text.length_S
+    if kind == "max":
+        return torch.segment_reduce(x_TD, "max", lengths=length_S, axis=0)
+    total_SD = torch.segment_reduce(x_TD, "sum", lengths=length_S, axis=0)
+    return total_SD / length_S[:, None] if kind == "mean" else total_SD
+
+
+def _of(states: States, tasks: Group) -> Tensor:
+    return next(x for owners, x in states.items() if tasks <= owners)
+
+
+def _both(answers: list[Answer]) -> Answer:
+    if len(answers) == 1:
+        return answers[0]
+    return Answer(
+        torch.cat([a.logit_RO for a in answers], dim=1),
+        torch.cat([a.hidden_RF for a in answers], dim=1),
+    )

@@ -1,0 +1,285 @@
+"""The TOML file as checked values: a knob lives with what it tunes, an error names its key."""
+
+import difflib
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic_core import ErrorDetails
+
+from cotrunk.errors import UserError
+
+Share = Annotated[float, Field(ge=0, lt=1)]
+Positive = Annotated[int, Field(ge=1)]
+TaskName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_-]*$", max_length=64)]
+Pooling = Literal["pooler", "cls", "mean", "max", "sum"]
+Pair = Literal["joined", "concat", "hadamard", "difference", "all", "sum", "cosine"]
+Law = Literal[
+    "together", "largest", "smallest", "scaled", "sequential", "round-robin",
+    "proportional", "sqrt", "power", "annealed", "temperature",
+]  # fmt: skip
+Method = Literal[
+    "sum", "mean", "pcgrad", "gradvac", "upgrad", "mgda", "cagrad", "nash-mtl", "imtl-g",
+    "aligned-mtl", "dualproj", "fairgrad",
+]  # fmt: skip
+
+
+class Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+class Encoder(Part):
+    """Which encoder, and how it reads."""
+
+    weights: str = "minilm"
+    max_tokens: Annotated[int, Field(ge=4, le=100_000)] = 128
+    dropout: Share | None = None
+    attention_dropout: Share | None = None
+    pooling: Pooling = "mean"
+    reset_layers: Annotated[int, Field(ge=0)] = 0
+
+
+class Projected(Part):
+    """Projected attention layers beside the encoder's."""
+
+    size: Positive = 204
+    heads: Positive = 12
+    layers: list[Annotated[int, Field(ge=0)]] | Literal["all"] = "all"
+    who: str = "I"
+    gelu: bool = False
+    bias: bool = False
+
+
+class Soft(Part):
+    """How strongly the copies of a depth are drawn to each other."""
+
+    l2: Annotated[float, Field(ge=0)] = 0.0
+    trace: Annotated[float, Field(ge=0)] = 0.0
+
+
+class Sharing(Part):
+    """Who owns what, in the grammar of plans; None follows the neighbour."""
+
+    encoder: str | None = None
+    embeddings: str | None = None
+    pooler: str | None = None
+    neck: str = ""
+    pooled_norm: str | None = None
+    pal: Projected | None = None
+    soft: Soft = Soft()
+
+
+class Head(Part):
+    """The feed-forward net of a task."""
+
+    depth: Annotated[int, Field(ge=1, le=20)] = 1
+    width: Positive = 256
+    activation: Literal["relu", "gelu", "tanh"] = "relu"
+    activate_last: bool = False
+    dropout: Share = 0.1
+    inner_dropout: Share = 0.0
+    output_dropout: Share = 0.0
+    cosine: Literal["shifted", "sigmoid", "relu"] = "shifted"
+    projection: bool = False
+
+
+class Reading(Part):
+    """What a head takes from the tasks it reads."""
+
+    what: Literal["logits", "probabilities", "hidden"] = "logits"
+    gradient: Literal["stop", "frozen", "flow"] | Annotated[float, Field(ge=0, le=1)] = "stop"
+    combine: Literal["concat", "attention"] = "concat"
+
+
+class TaskPart(Part):
+    """One task: what it predicts, from which columns of which files, and how."""
+
+    kind: Literal["classes", "binary", "score"]
+    classes: Annotated[int, Field(ge=2, le=10_000)] | list[str] | None = None
+    range: Annotated[list[float], Field(min_length=2, max_length=2)] | None = None
+    text: Annotated[list[str], Field(min_length=1, max_length=2)]
+    label: str
+    id: str | None = None
+    train: str | None = None
+    dev: str | None = None
+    test: str | None = None
+    skip_bad_rows: bool = False
+    sparse_labels: bool | None = None
+    quoting: Literal["csv", "none"] = "csv"
+    pooling: Pooling | None = None
+    pair: Pair = "joined"
+    segments: bool = True
+    swap: bool = False
+    head: Head = Head()
+    reads: list[TaskName] = []
+    reading: Reading = Reading()
+    loss: Literal["cross-entropy", "binary-cross-entropy", "probability-mse", "mse"] | None = None
+    weight: Annotated[float, Field(ge=0)] = 1.0
+    label_smoothing: Share = 0.0
+    batch: Positive | None = None
+
+
+class Train(Part):
+    """How training runs."""
+
+    epochs: Positive = 3
+    batch: Positive = 32
+    lr: Annotated[float, Field(gt=0, le=10)] = 5e-5
+    head_lr: Annotated[float, Field(gt=0, le=10)] | None = None
+    layer_decay: Annotated[float, Field(gt=0, le=1)] = 1.0
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 11711
+    sampling: Law = "together"
+    alpha: Annotated[float, Field(ge=0, le=1)] = 1.0
+    temperature: Annotated[float, Field(gt=0)] = 1.0
+    cap: Positive | None = None
+    steps_per_epoch: Positive | None = None
+    batches_per_epoch: Positive | None = None
+    share_of_data: Annotated[float, Field(gt=0, le=1)] | None = None
+    gradients: Method = "sum"
+    optimizer: Literal["adamw", "course"] = "adamw"
+    schedule: Literal["none", "linear", "cosine", "one-cycle"] = "linear"
+    warmup: Share = 0.1
+    decay: Annotated[float, Field(ge=0)] = 0.01
+    clip: Annotated[float, Field(ge=0)] = 1.0
+    accumulate: Positive = 1
+    max_steps: Annotated[int, Field(ge=0)] | None = None
+    max_seconds: Annotated[float, Field(gt=0)] | None = None
+    evaluate: Literal["epoch", "never"] | Positive = "epoch"
+    checkpoint: Literal["epoch", "never"] | Positive = "epoch"
+    keep: str = "official"
+    on_nan: Literal["stop", "skip"] = "stop"
+    freeze: Literal["nothing", "encoder"] = "nothing"
+    init_from: str | None = None
+    device: str = "auto"
+    threads: Positive | None = None
+
+
+class Settings(Part):
+    """A whole experiment."""
+
+    encoder: Encoder = Encoder()
+    sharing: Sharing = Sharing()
+    tasks: Annotated[dict[TaskName, TaskPart], Field(min_length=1)]
+    train: Train = Train()
+
+
+def read_settings(path: Path, changes: list[str] | None = None) -> Settings:
+    """The file's settings with ``key=value`` changes applied; all errors at once."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise UserError(
+            f"{path}: there is no such file; `cotrunk init -o {path}` writes one to start from"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: a config is a TOML file in UTF-8; {error}") from None
+    try:
+        raw = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"{path}: not valid TOML; {error}") from None
+    for change in changes or []:
+        _apply(raw, change)
+    return check_settings(raw, place=str(path))
+
+
+def check_settings(raw: dict[str, Any], *, place: str) -> Settings:
+    try:
+        return Settings.model_validate(raw)
+    except ValidationError as error:
+        findings: dict[str, str] = {}
+        for details in error.errors(include_url=False):
+            path = _path(details, raw)
+            key, found = ".".join(path) or "the file", _finding(path, details)
+            # The arms of a union fail one by one: one line lists what would do.
+            findings[key] = (
+                f"{findings[key]}, or {found[-1]}" if key in findings else "".join(found)
+            )
+        lines = [f"{place}: {key}{found}" for key, found in findings.items()]
+        raise UserError(*lines) from None
+
+
+def _apply(raw: dict[str, Any], change: str) -> None:
+    """Set ``train.epochs=2`` in a nested table; the value is TOML, else taken as a string."""
+    key, sign, value = change.partition("=")
+    path = key.strip().split(".")
+    if not sign or not all(path):
+        raise UserError(f"--set {change}: write key=value, for example --set train.epochs=2")
+    table = raw
+    for part in path[:-1]:
+        table = table.setdefault(part, {})
+        if not isinstance(table, dict):
+            raise UserError(f"--set {change}: {part!r} is a value, not a table")
+    try:
+        table[path[-1]] = tomllib.loads(f"value = {value.strip()}")["value"]
+    except tomllib.TOMLDecodeError:
+        table[path[-1]] = value.strip()
+
+
+def _path(details: ErrorDetails, raw: dict[str, Any]) -> list[str]:
+    """The keys of the file that lead to an error, without pydantic's names for a union's arms."""
+    path: list[str] = []
+    inside: Any = raw
+    for part in details["loc"]:
+        if isinstance(inside, dict) and part in inside:
+            inside = inside[part]
+        elif isinstance(inside, list) and isinstance(part, int):
+            inside = inside[part]
+        elif details["type"] != "missing" or part != details["loc"][-1]:
+            continue
+        path.append(str(part))
+    return path
+
+
+def _finding(path: list[str], details: ErrorDetails) -> tuple[str, str]:
+    """What was found and what the rule is."""
+    if details["type"] == "extra_forbidden":
+        known = _keys(path[:-1])
+        near = difflib.get_close_matches(path[-1], known, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
+        return " is not a setting; ", hint
+    if details["type"] == "missing":
+        return " is missing: ", _why_needed(path[-1])
+    message = details["msg"][0].lower() + details["msg"][1:]
+    if details["type"] == "literal_error":
+        expected = details.get("ctx", {}).get("expected", "")
+        names = [name.strip(" '") for name in expected.replace(" or ", ",").split(",")]
+        near = difflib.get_close_matches(str(details["input"]), names, n=1)
+        message = f"must be one of {', '.join(n for n in names if n)}"
+        message += f"; did you mean {near[0]!r}?" if near else ""
+    return f" = {_shown(details['input'])}: ", message
+
+
+def _why_needed(key: str) -> str:
+    return {
+        "tasks": "name at least one task, as in [tasks.sentiment]",
+        "kind": 'write kind = "classes", "binary" or "score"',
+        "text": 'name the one or two text columns, as in text = ["sentence"]',
+        "label": 'name the label column, as in label = "sentiment"',
+    }.get(key, "it has no default")
+
+
+def _shown(value: object) -> str:
+    text = repr(value) if not isinstance(value, dict) else "a table"
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _keys(path: list[str]) -> list[str]:
+    """The settings that exist at a place."""
+    model: type[BaseModel] = Settings
+    steps = list(path)
+    while steps:
+        step = steps.pop(0)
+        if step == "tasks" and model is Settings:
+            model = TaskPart
+            steps = steps[1:]
+            continue
+        field = model.model_fields.get(step)
+        parts = (
+            [] if field is None else [field.annotation, *getattr(field.annotation, "__args__", ())]
+        )
+        inner = [p for p in parts if isinstance(p, type) and issubclass(p, BaseModel)]
+        if not inner:
+            return []
+        model = inner[0]
+    return list(model.model_fields)

@@ -1,0 +1,288 @@
+import os
+import subprocess
+import sys
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from cotrunk.data.sampling import (
+    ALL_TASKS_PER_STEP,
+    LAWS,
+    Law,
+    Turn,
+    dry_run,
+    epoch_turns,
+    probabilities,
+    rows_of,
+)
+from cotrunk.errors import UserError
+
+COURSE = {"sst": 8544, "para": 141506, "sts": 6040}
+TOY = {"a": 10, "b": 33, "c": 7}
+ONE_TASK_PER_STEP = sorted(set(LAWS) - ALL_TASKS_PER_STEP)
+DRAWN = ["proportional", "sqrt", "power", "annealed", "temperature"]
+
+
+def turns(law, sizes=TOY, *, batch=4, seed=0, epoch=0, epochs=3):
+    return epoch_turns(law, sizes, batch=batch, seed=seed, epoch=epoch, epochs=epochs)
+
+
+def counts(steps):
+    return Counter(turn.task for step in steps for turn in step)
+
+
+@pytest.mark.parametrize(
+    ("law", "expected"),
+    [
+        (Law("proportional"), (0.0547, 0.9066, 0.0387)),
+        (Law("sqrt"), (0.169, 0.689, 0.142)),
+        (Law("power", alpha=0.2), (0.271, 0.476, 0.253)),
+        (Law("power", alpha=0.0), (1 / 3, 1 / 3, 1 / 3)),
+        (Law("temperature", temperature=5.0), (0.271, 0.476, 0.253)),
+        (Law("temperature", cap=8544), (0.3697, 0.3697, 0.2613)),
+    ],
+)
+def test_probabilities_of_the_course_sizes(law, expected):
+    found = probabilities(law, COURSE, epoch=0, epochs=10)
+    assert list(found) == list(COURSE)
+    assert list(found.values()) == pytest.approx(expected, abs=5e-4)
+
+
+def test_annealed_goes_from_proportional_to_the_power_of_a_fifth():
+    alphas = [1, 0.9111, 0.8222, 0.7333, 0.6444, 0.5556, 0.4667, 0.3778, 0.2889, 0.2]
+    for epoch, alpha in enumerate(alphas):
+        found = probabilities(Law("annealed"), COURSE, epoch=epoch, epochs=10)
+        same = probabilities(Law("power", alpha=alpha), COURSE, epoch=0, epochs=1)
+        assert found == pytest.approx(same, abs=1e-4)
+
+
+def test_annealed_with_one_epoch_is_proportional():
+    found = probabilities(Law("annealed"), COURSE, epoch=0, epochs=1)
+    assert found == probabilities(Law("proportional"), COURSE, epoch=0, epochs=1)
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_probabilities_sum_to_one(name):
+    assert sum(probabilities(Law(name), COURSE, epoch=1, epochs=3).values()) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_drawn_counts_are_within_three_sigma_over_100_000_draws(name):
+    law = Law(name, steps_per_epoch=100_000)
+    drawn = counts(turns(law, COURSE, batch=32, seed=11711, epoch=1))
+    for task, p in probabilities(law, COURSE, epoch=1, epochs=3).items():
+        assert abs(drawn[task] - 100_000 * p) < 3 * np.sqrt(100_000 * p * (1 - p))
+
+
+def test_scaled_has_the_batches_and_factors_of_method_1():
+    steps = turns(Law("scaled"), COURSE, batch=32)
+    assert len(steps) == 4423
+    assert [turn.rows for turn in steps[0]] == [2, 32, 2]
+    assert [turn.factor for turn in steps[0]] == [17, 0.125, 17]
+
+
+def test_scaled_leaves_the_loss_of_a_single_task_alone():
+    steps = turns(Law("scaled"), {"a": 10}, batch=4)
+    assert {turn.factor for step in steps for turn in step} == {1.0}
+
+
+def test_largest_and_smallest_end_with_their_task():
+    assert len(turns(Law("largest"), COURSE, batch=32)) == 4423
+    assert len(turns(Law("smallest"), COURSE, batch=32)) == 189
+
+
+def test_together_shows_about_as_many_rows_as_the_data_hold():
+    steps = turns(Law("together"), COURSE, batch=32)
+    assert len(steps) == -(-(267 + 4423 + 189) // 3)
+    assert len(steps) * 96 == pytest.approx(sum(COURSE.values()), rel=0.001)
+
+
+def test_sequential_is_one_pass_over_each_task_in_the_given_order():
+    assert [turn.task for (turn,) in turns(Law("sequential"))] == ["a"] * 3 + ["b"] * 9 + ["c"] * 2
+
+
+def test_round_robin_advances_at_every_step_and_over_epochs():
+    law = Law("round-robin", steps_per_epoch=4)
+    order = [turn.task for epoch in range(3) for (turn,) in turns(law, epoch=epoch)]
+    assert order == list("abc") * 4
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_a_step_has_all_tasks_or_one_as_the_law_says(name):
+    expected = 3 if name in ALL_TASKS_PER_STEP else 1
+    assert {len(step) for step in turns(Law(name))} == {expected}
+
+
+@pytest.mark.parametrize("name", ONE_TASK_PER_STEP)
+def test_an_epoch_of_one_task_per_step_is_the_number_of_batches(name):
+    assert len(turns(Law(name))) == 3 + 9 + 2
+
+
+@pytest.mark.parametrize("name", sorted(set(LAWS) - {"sequential"}))
+def test_steps_per_epoch_are_steps(name):
+    assert len(turns(Law(name, steps_per_epoch=50))) == 50
+
+
+@pytest.mark.parametrize("name", sorted({*ALL_TASKS_PER_STEP, "sequential", "round-robin"}))
+def test_batches_per_epoch_are_batches_of_every_task(name):
+    assert counts(turns(Law(name, batches_per_epoch=50))) == {"a": 50, "b": 50, "c": 50}
+
+
+def test_batches_per_epoch_of_a_drawn_law_are_a_mean_over_the_tasks():
+    assert len(turns(Law("sqrt", batches_per_epoch=50))) == 150
+
+
+def test_half_of_the_data_is_half_of_the_epoch():
+    law = Law("proportional", share_of_data=0.5)
+    assert len(turns(law, COURSE, batch=40)) == 1952
+    assert counts(turns(Law("sequential", share_of_data=0.5))) == {"a": 2, "b": 5, "c": 1}
+    assert len(turns(Law("round-robin", share_of_data=0.07), {"a": 100}, batch=1)) == 7
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_turns_are_a_function_of_seed_and_epoch(name):
+    assert turns(Law(name), seed=3, epoch=1) == turns(Law(name), seed=3, epoch=1)
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_another_seed_or_epoch_draws_another_order(name):
+    law = Law(name, steps_per_epoch=100)
+    first = turns(law, seed=3, epoch=1)
+    assert turns(law, seed=4, epoch=1) != first
+    assert turns(law, seed=3, epoch=2) != first
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_the_batches_of_a_task_are_numbered_from_zero(name):
+    for task in TOY:
+        indexes = [t.index for step in turns(Law(name)) for t in step if t.task == task]
+        assert indexes == list(range(len(indexes)))
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_one_task_works(name):
+    steps = turns(Law(name), {"only": 10})
+    assert counts(steps) == {"only": 3}
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_every_pass_shows_every_row_once(name):
+    law = Law(name) if name == "sequential" else Law(name, steps_per_epoch=60)
+    for task, size in TOY.items():
+        mine = [t for step in turns(law) for t in step if t.task == task]
+        per_pass = -(-size // mine[0].rows)
+        for start in range(0, len(mine) - per_pass + 1, per_pass):
+            rows = [rows_of(t, size, seed=0, epoch=0) for t in mine[start : start + per_pass]]
+            assert sorted(np.concatenate(rows)) == list(range(size))
+
+
+def test_every_pass_epoch_task_and_seed_has_its_own_order():
+    def order(*, task="a", passes=0, seed=0, epoch=0):
+        return tuple(rows_of(Turn(task, passes, 50), 50, seed=seed, epoch=epoch).tolist())
+
+    orders = {order(), order(task="b"), order(passes=1), order(seed=1), order(epoch=1)}
+    assert len(orders) == 5
+
+
+def test_the_last_batch_of_a_pass_may_be_short_and_a_large_one_is_the_whole_task():
+    assert len(rows_of(Turn("a", 2, 4), 10, seed=0, epoch=0)) == 2
+    assert len(rows_of(Turn("a", 5, 64), 10, seed=0, epoch=0)) == 10
+    assert rows_of(Turn("a", 5, 64), 1, seed=0, epoch=0).tolist() == [0]
+
+
+def test_changing_a_batch_does_not_change_the_order():
+    turn = Turn("a", 0, 4)
+    rows = rows_of(turn, 10, seed=0, epoch=0)
+    before = rows.tolist()
+    rows[:] = 0
+    assert rows_of(turn, 10, seed=0, epoch=0).tolist() == before
+
+
+def test_another_process_draws_the_same():
+    script = (
+        "from cotrunk.data.sampling import *\n"
+        "turns = epoch_turns(Law('sqrt'), {'a': 10, 'b': 33}, batch=4, seed=1, epoch=0, epochs=1)\n"
+        "print([(t.task, rows_of(t, 10, seed=1, epoch=0).tolist()) for (t,) in turns])"
+    )
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env=os.environ | {"PYTHONHASHSEED": salt, "PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for salt in ("1", "2")
+    }
+    assert len(found) == 1
+
+
+def test_each_task_may_have_its_own_batch_size():
+    steps = turns(Law("together"), batch={"a": 1, "b": 2, "c": 3})
+    assert [turn.rows for turn in steps[0]] == [1, 2, 3]
+    assert len(steps) == -(-(10 + 17 + 3) // 3)
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_a_dry_run_counts_what_the_run_will_see(name):
+    plans = dry_run(Law(name), TOY, batch=4, seed=5, epochs=3)
+    assert [plan["epoch"] for plan in plans] == [0, 1, 2]
+    for plan in plans:
+        drawn = counts(turns(Law(name), seed=5, epoch=plan["epoch"]))
+        assert plan["batches"] == {task: drawn[task] for task in TOY}
+        assert list(plan["probabilities"]) == list(TOY)
+
+
+def test_an_unknown_law_lists_the_known_ones():
+    with pytest.raises(UserError, match="'anealed' is not one of together, largest") as error:
+        Law("anealed")
+    assert all(name in str(error.value) for name in LAWS)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"name": "power", "alpha": 1.1}, r"alpha = 1.1 is not in \[0, 1\]"),
+        ({"name": "power", "alpha": -0.1}, r"alpha = -0.1 is not in \[0, 1\]"),
+        ({"name": "power", "alpha": float("nan")}, "alpha = nan"),
+        ({"name": "sqrt", "alpha": 0.7}, "alpha is read by power only"),
+        ({"name": "sqrt", "cap": 10}, "read by temperature only"),
+        ({"name": "temperature", "temperature": 0.5}, "temperature = 0.5 is not 1 or more"),
+        ({"name": "temperature", "cap": 0}, "cap = 0 is not 1 or more"),
+        ({"name": "together", "steps_per_epoch": 0}, "steps_per_epoch = 0"),
+        ({"name": "together", "batches_per_epoch": -1}, "batches_per_epoch = -1"),
+        ({"name": "together", "share_of_data": 0.0}, r"share_of_data = 0.0 is not in \(0, 1\]"),
+        ({"name": "together", "share_of_data": 1.5}, r"share_of_data = 1.5 is not in \(0, 1\]"),
+        ({"name": "sequential", "steps_per_epoch": 9}, "give batches_per_epoch"),
+        ({"name": "sqrt", "steps_per_epoch": 9, "share_of_data": 0.5}, "give one"),
+    ],
+)
+def test_a_wrong_law_is_refused(wrong, message):
+    with pytest.raises(UserError, match=message):
+        Law(**wrong)
+
+
+def test_everything_wrong_with_a_law_is_said_at_once():
+    with pytest.raises(UserError) as error:
+        Law("power", alpha=2.0, share_of_data=3.0)
+    assert len(error.value.lines) == 2
+
+
+@pytest.mark.parametrize(
+    ("sizes", "batch", "message"),
+    [
+        ({}, 4, "no tasks"),
+        ({"a": 0}, 4, "task 'a' has 0 rows"),
+        ({"a": 3}, 0, "task 'a' has batch = 0"),
+        ({"a": 3, "b": 3}, {"a": 1}, "task 'b' has no batch size"),
+    ],
+)
+def test_impossible_sizes_are_refused(sizes, batch, message):
+    with pytest.raises(UserError, match=message):
+        turns(Law("together"), sizes, batch=batch)
+
+
+def test_an_epoch_past_the_last_is_refused():
+    with pytest.raises(UserError, match=r"epoch 3 is not one of 0\.\.2"):
+        turns(Law("annealed"), epoch=3, epochs=3)
