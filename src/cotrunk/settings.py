@@ -178,8 +178,7 @@ def read_settings(path: Path, changes: list[str] | None = None) -> Settings:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{path}: not valid TOML; {error}") from None
-    for change in changes or []:
-        _apply(raw, change)
+    apply_changes(raw, changes or [])
     return check_settings(raw, place=str(path))
 
 
@@ -197,6 +196,11 @@ def check_settings(raw: dict[str, Any], *, place: str) -> Settings:
             )
         lines = [f"{place}: {key}{found}" for key, found in findings.items()]
         raise UserError(*lines) from None
+
+
+def apply_changes(raw: dict[str, Any], changes: list[str]) -> None:
+    for change in changes:
+        _apply(raw, change)
 
 
 def _apply(raw: dict[str, Any], change: str) -> None:

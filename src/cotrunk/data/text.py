@@ -90,9 +90,8 @@ def lay_out(template: Template, rows: Sequence[Pieces], view: View) -> tuple[Pac
     return packed, Sides(places, swapped=view.texts == 2 and view.joined and view.swapped)
 
 
-def length_of(template: Template, pieces: Pieces, view: View) -> int:
-    """Tokens a row costs under a view: what batches are sorted and budgeted by."""
-    lengths = [len(piece) for piece in pieces]
+def tokens_of(template: Template, lengths: Sequence[int], view: View) -> int:
+    """Tokens that a row with texts of these lengths costs: what batches are budgeted by."""
     if len(lengths) == 1 or not view.joined:
         specials = len(template.begin) + len(template.end)
         return sum(min(length + specials, view.max_tokens) for length in lengths)

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from cotrunk.data.cache import Corpus
-from cotrunk.data.text import Pieces, Template, View, lay_out, length_of
+from cotrunk.data.text import Pieces, Template, View, lay_out, tokens_of
 from cotrunk.learn.metrics import Score, score
 from cotrunk.model.network import Network
 from cotrunk.model.noise import SILENCE
@@ -32,7 +32,7 @@ def outputs(
     """What each task says about every row, as [rows, outputs] in the order of ``rows``."""
     found = {task: np.empty((len(rows), network.tasks[task].outputs), np.float32) for task in tasks}
     device = next(network.parameters()).device
-    lengths = [length_of(template, pieces, view) for pieces in rows]
+    lengths = [tokens_of(template, [len(p) for p in pieces], view) for pieces in rows]
     for chosen in by_length(lengths, TOKENS_PER_BATCH):
         text, sides = lay_out(template, [rows[row] for row in chosen], view)
         out = network(text.to(device), sides.to(device), tasks, SILENCE)

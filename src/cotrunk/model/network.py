@@ -76,7 +76,7 @@ class Network(nn.Module):
         self.neck = nn.ModuleList(
             Owned(lambda: NeckLayer(shape.width), partition, names) for partition in plan.neck
         )
-        made = self._make_heads()
+        made = make_heads(self.tasks, heads, shape.width)
         self.heads = Owned(iter([made[task] for task in names]).__next__, alone(names), names)
 
     def forward(
@@ -139,17 +139,6 @@ class Network(nn.Module):
 
     def owned_modules(self) -> Iterator[tuple[str, Owned]]:
         return ((n, module) for n, module in self.named_modules() if isinstance(module, Owned))
-
-    def _make_heads(self) -> dict[str, Head]:
-        heads: dict[str, Head] = {}
-        for name in reading_order(self.head_plans):
-            task, plan = self.tasks[name], self.head_plans[name]
-            widths = [
-                read_width(plan, task.texts, self.tasks[r.task], heads[r.task], r)
-                for r in plan.reads
-            ]
-            heads[name] = Head(task, plan, self.shape.width, widths)
-        return heads
 
     def _climb(self, states: States, text: Packed, noise: Noise) -> States:
         """Through the layers, each state beside its projected attention where there is one."""
@@ -244,6 +233,21 @@ class _Frozen:
         answer = torch.func.functional_call(self.head, self.weights, (vectors, reads, noise))
         assert isinstance(answer, Answer)
         return answer
+
+
+def make_heads(
+    tasks: Mapping[str, Task], plans: Mapping[str, HeadPlan], width: int
+) -> dict[str, Head]:
+    """A head for every task, wide enough for what it reads."""
+    heads: dict[str, Head] = {}
+    for name in reading_order(plans):
+        task, plan = tasks[name], plans[name]
+        widths = [
+            read_width(plan, task.texts, tasks[read.task], heads[read.task], read)
+            for read in plan.reads
+        ]
+        heads[name] = Head(task, plan, width, widths)
+    return heads
 
 
 def pool_tokens(kind: Pooling, x_TD: Tensor, text: Packed) -> Tensor:

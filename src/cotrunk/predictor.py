@@ -1,0 +1,161 @@
+"""Answers of a trained network about new text, many rows at a time."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TextIO
+
+import numpy as np
+import torch
+
+from cotrunk.data.examples import Example, Rows, Source
+from cotrunk.data.text import Pieces, View, tokenise
+from cotrunk.experiment import Model
+from cotrunk.learn.evaluate import outputs
+from cotrunk.learn.metrics import decide
+from cotrunk.model.heads import probabilities
+from cotrunk.tasks import Task
+
+CHUNK = 8192
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One task about one row: the label's name, 0 or 1, or the score.
+
+    ``probabilities``: of each class, or of label 1; none for a score.
+    """
+
+    prediction: str | int | float
+    probabilities: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A row's answers, by task."""
+
+    id: str
+    answers: Mapping[str, Answer]
+
+
+class Predictor:
+    """A trained model that reads text. Tasks that read alike share one forward pass."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.tasks = model.network.tasks
+
+    def predict(self, task: str, texts: Sequence[str | tuple[str, str]]) -> list[Answer]:
+        """One task's answers about texts, or about pairs of texts."""
+        rows = [(text,) if isinstance(text, str) else tuple(text) for text in texts]
+        wanted = self.tasks[task].texts
+        if any(len(row) != wanted for row in rows):
+            raise ValueError(f"task {task} reads {wanted} text(s) per row")
+        return self.answer_rows([task], rows)[task]
+
+    def answer_rows(
+        self, tasks: Sequence[str], rows: Sequence[tuple[str, ...]]
+    ) -> dict[str, list[Answer]]:
+        """The answers of tasks that have the same number of texts."""
+        model = self.model
+        pieces = self._pieces(rows)
+        answers: dict[str, list[Answer]] = {}
+        for view, alike in _by_view(tasks, model.views).items():
+            found = outputs(model.network, pieces, view, model.template, alike)
+            for task in alike:
+                answers[task] = _answers(self.tasks[task], found[task])
+        return {task: answers[task] for task in tasks}
+
+    def answer_file(self, tasks: Sequence[str], path: Path) -> Iterator[Answered]:
+        """Every row of a file; ``tasks`` read the same columns."""
+        part = self.model.settings.tasks[tasks[0]]
+        source = Source(path, tuple(part.text), None, id=part.id, quoting=part.quoting)
+        for chunk in _chunks(Rows(self.tasks[tasks[0]], source)):
+            found = self.answer_rows(tasks, [example.texts for example in chunk])
+            for number, example in enumerate(chunk):
+                yield Answered(example.id, {task: found[task][number] for task in tasks})
+
+    def _pieces(self, rows: Sequence[tuple[str, ...]]) -> list[Pieces]:
+        ids = iter(tokenise(self.model.tokenizer, [text for row in rows for text in row]))
+        return [tuple(np.array(next(ids), np.int64) for _ in row) for row in rows]
+
+
+def _by_view(tasks: Sequence[str], views: Mapping[str, View]) -> dict[View, list[str]]:
+    alike: dict[View, list[str]] = {}
+    for task in tasks:
+        alike.setdefault(views[task], []).append(task)
+    return alike
+
+
+def _chunks(rows: Rows) -> Iterator[list[Example]]:
+    examples = iter(rows)
+    while chunk := list(islice(examples, CHUNK)):
+        yield chunk
+
+
+def _answers(task: Task, output: np.ndarray) -> list[Answer]:
+    decided = decide(task, output).tolist()
+    if task.kind == "score":
+        return [Answer(value, ()) for value in decided]
+    chances = probabilities(task, torch.from_numpy(output)).tolist()
+    if task.kind == "binary":
+        return [Answer(int(v), tuple(c)) for v, c in zip(decided, chances, strict=True)]
+    return [Answer(task.classes[int(v)], tuple(c)) for v, c in zip(decided, chances, strict=True)]
+
+
+def row_of(answered: Answered) -> dict[str, object]:
+    """A flat row: the id, each task's prediction and how sure it is of it."""
+    row: dict[str, object] = {"id": answered.id}
+    for task, answer in answered.answers.items():
+        row[task] = answer.prediction
+        if answer.probabilities:
+            sure = max(*answer.probabilities, 1 - answer.probabilities[0], 0.0)
+            several = len(answer.probabilities) > 1
+            row[f"{task}_probability"] = max(answer.probabilities) if several else sure
+    return row
+
+
+def write_delimited(rows: Iterable[Answered], file: TextIO, *, delimiter: str) -> None:
+    import csv
+
+    writer = None
+    for answered in rows:
+        row = row_of(answered)
+        if writer is None:
+            writer = csv.DictWriter(file, list(row), delimiter=delimiter, lineterminator="\n")
+            writer.writeheader()
+        writer.writerow(row)
+
+
+def write_jsonl(rows: Iterable[Answered], file: TextIO) -> None:
+    for answered in rows:
+        row = {"id": answered.id} | {
+            task: {"prediction": answer.prediction, "probabilities": answer.probabilities}
+            for task, answer in answered.answers.items()
+        }
+        file.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+MINBERT_HEADERS = {
+    "classes": "Predicted_Sentiment",
+    "binary": "Predicted_Is_Paraphrase",
+    "score": "Predicted_Similiary",  # as the course spells it
+}
+
+
+def write_minbert(task: Task, rows: Iterable[Answered], file: TextIO) -> None:
+    """The course's submission file: its header, its spelling, its blanks."""
+    file.write(f"id \t {MINBERT_HEADERS[task.kind]} \n")
+    for answered in rows:
+        value = answered.answers[task.name].prediction
+        shown = float(value) if task.kind != "classes" else value
+        file.write(f"{answered.id} , {shown} \n")
+
+
+WRITERS: dict[str, Callable[[Iterable[Answered], TextIO], None]] = {
+    "csv": lambda rows, file: write_delimited(rows, file, delimiter=","),
+    "tsv": lambda rows, file: write_delimited(rows, file, delimiter="\t"),
+    "jsonl": write_jsonl,
+}

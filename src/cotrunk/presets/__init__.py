@@ -1,0 +1,48 @@
+"""Ready configs, one TOML file each; they train on the sample data as they are."""
+
+import tomllib
+from pathlib import Path
+
+from cotrunk.errors import UserError
+from cotrunk.settings import Settings, apply_changes, check_settings
+
+FOLDER = Path(__file__).parent
+DEMO = ("1-bert", "3-bert", "hybrid-bert")
+COURSE_FILES = {
+    "sample:sentiment-train.csv": "ids-sst-train.csv",
+    "sample:sentiment-dev.csv": "ids-sst-dev.csv",
+    "sample:paraphrase-train.csv": "quora-train.csv",
+    "sample:paraphrase-dev.csv": "quora-dev.csv",
+    "sample:similarity-train.csv": "sts-train.csv",
+    "sample:similarity-dev.csv": "sts-dev.csv",
+}
+
+
+def names() -> list[str]:
+    return sorted(path.stem for path in FOLDER.glob("*.toml"))
+
+
+def text(name: str, *, data: str | None = None) -> str:
+    """The file of a preset; with ``data`` it reads the course's files in that folder."""
+    if name not in names():
+        import difflib
+
+        near = difflib.get_close_matches(name, names(), n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names())}"
+        raise UserError(f"--preset {name}: there is no such preset; {hint}")
+    written = (FOLDER / f"{name}.toml").read_text(encoding="utf-8")
+    if data is not None:
+        for sample, course in COURSE_FILES.items():
+            written = written.replace(sample, (Path(data) / course).as_posix())
+    return written
+
+
+def summaries() -> dict[str, str]:
+    """Each preset with the first line of its file."""
+    return {name: text(name).splitlines()[0].lstrip("# ") for name in names()}
+
+
+def settings(name: str, *, changes: list[str]) -> Settings:
+    raw = tomllib.loads(text(name))
+    apply_changes(raw, changes)
+    return check_settings(raw, place=f"preset {name}")

@@ -1,0 +1,160 @@
+"""What people see: tables on standard output, messages and progress on standard error."""
+
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+
+from cotrunk.learn.train import Evaluated, Event, Stepped
+
+PLAIN_EVERY_SECONDS = 10.0
+
+
+def out() -> Console:
+    return Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+
+
+def say(message: str) -> None:
+    Console(stderr=True, highlight=False, soft_wrap=True).print(message, markup=False)
+
+
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    made = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
+    for number, column in enumerate(columns):
+        made.add_column(column, justify="right" if number else "left", no_wrap=True)
+    for row in rows:
+        made.add_row(*row)
+    return made
+
+
+def with_interval(score: float, low: float, high: float) -> str:
+    return f"{score:.3f} [{low:.3f}, {high:.3f}]"
+
+
+def megabytes(count: int) -> str:
+    return f"{count / 1e6:,.1f} MB"
+
+
+@contextmanager
+def counting(title: str) -> Iterator["Counter"]:
+    """Shows how many rows were done, if it takes long enough to be worth a line."""
+    counter = Counter(title)
+    try:
+        yield counter
+    finally:
+        counter.close()
+
+
+class Counter:
+    def __init__(self, title: str) -> None:
+        self.title, self.rows, self.begun, self.said = title, 0, time.monotonic(), 0.0
+        self.live = sys.stderr.isatty()
+
+    def __call__(self, rows: int) -> None:
+        self.rows += rows
+        seconds = time.monotonic() - self.begun
+        if seconds - self.said >= (0.2 if self.live else PLAIN_EVERY_SECONDS):
+            self.said = seconds
+            end = "\r" if self.live else "\n"
+            line = f"{self.title}: {self.rows:,} rows, {self.rows / seconds:,.0f} a second"
+            print(line, end=end, file=sys.stderr, flush=True)  # noqa: T201
+
+    def close(self) -> None:
+        if self.said and self.live:
+            print(file=sys.stderr)  # noqa: T201
+
+
+def follow(events: Iterable[Event], *, steps: int, start: int, title: str) -> list[Evaluated]:
+    """Drive a training to its end, showing where it is; returns its evaluations."""
+    watch = _Live if sys.stderr.isatty() else _Plain
+    evaluations: list[Evaluated] = []
+    with watch(title, steps, start) as shown:
+        for event in events:
+            if isinstance(event, Stepped):
+                shown.stepped(event)
+            else:
+                evaluations.append(event)
+                shown.evaluated(event)
+    return evaluations
+
+
+def _losses(event: Stepped) -> str:
+    return "  ".join(f"{task} {loss:.3f}" for task, loss in event.losses.items())
+
+
+def _scores(event: Evaluated) -> str:
+    scores = "  ".join(
+        f"{task} {with_interval(s.score, s.low, s.high)}" for task, s in event.scores.items()
+    )
+    return f"dev after step {event.step}: {scores}{'  (best so far)' if event.best else ''}"
+
+
+class _Live:
+    """A bar with the time left and the losses of the last step."""
+
+    def __init__(self, title: str, steps: int, start: int) -> None:
+        self.bar = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[losses]}"),
+            console=Console(stderr=True),
+        )
+        self.task = self.bar.add_task(title, total=steps, completed=start, losses="")
+
+    def __enter__(self) -> "_Live":
+        self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.stop()
+
+    def stepped(self, event: Stepped) -> None:
+        self.bar.update(self.task, completed=event.step, losses=_losses(event))
+
+    def evaluated(self, event: Evaluated) -> None:
+        self.bar.console.print(_scores(event), markup=False, highlight=False)
+
+
+class _Plain:
+    """A line now and then, for logs."""
+
+    def __init__(self, title: str, steps: int, start: int) -> None:
+        self.title, self.steps, self.start = title, steps, start
+        self.begun, self.said = time.monotonic(), -PLAIN_EVERY_SECONDS
+
+    def __enter__(self) -> "_Plain":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def stepped(self, event: Stepped) -> None:
+        seconds = time.monotonic() - self.begun
+        if seconds - self.said < PLAIN_EVERY_SECONDS and event.step < self.steps:
+            return
+        self.said = seconds
+        left = seconds / max(event.step - self.start, 1) * (self.steps - event.step)
+        say(
+            f"{self.title}: step {event.step}/{self.steps}, {seconds:.0f} s, "
+            f"{left:.0f} s left, loss {_losses(event)}"
+        )
+
+    def evaluated(self, event: Evaluated) -> None:
+        say(f"{self.title}: {_scores(event)}")

@@ -1,0 +1,173 @@
+"""The tables and drawings that commands print."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cotrunk.model.ledger import PARTS, Ledger
+from cotrunk.model.plan import Partition
+from cotrunk.screen import megabytes, out, table, with_interval
+from cotrunk.tasks import Task
+
+Document = Mapping[str, Any]
+BAR = 24
+
+
+def show_scores(title: str, document: Document) -> None:
+    """A row per task, then both overall scores."""
+    rows = [
+        [task, with_interval(s["score"], s["low"], s["high"])]
+        for task, s in document["scores"].items()
+    ]
+    rows += [[f"overall, {key}", _number(document[key])] for key in ("official", "mean")]
+    out().print(table(title, ["task", "score [95 % interval]"], rows))
+
+
+def show_plan(ledger: Ledger, reads: Mapping[str, Sequence[str]]) -> None:
+    counts, bytes_ = ledger.parameters, ledger.bytes
+    rows = [[part, f"{counts[part]:,}"] for part in PARTS if counts[part]]
+    rows += [["total", f"{counts['total']:,}"], ["weights", megabytes(bytes_["weights"])]]
+    rows += [["checkpoint with optimizer", megabytes(bytes_["checkpoint"])]]
+    out().print(draw_owners(ledger, reads), markup=False)
+    out().print()
+    out().print(table("", ["part", "parameters"], rows))
+
+
+def show_dry_run(document: Document) -> None:
+    rows = []
+    for epoch in document["sampling"]:
+        shares = "  ".join(f"{t} {p:.4f}" for t, p in epoch["probabilities"].items())
+        batches = "  ".join(f"{t} {n:,}" for t, n in epoch["batches"].items())
+        rows.append([str(epoch["epoch"] + 1), shares, batches])
+    out().print(table("", ["epoch", "share of batches", "batches"], rows))
+    out().print(f"{document['steps']:,} steps, {document['parameters']:,} parameters")
+
+
+def show_info(document: Document, kept: Document) -> None:
+    sharing = "  ".join(f"{key} {value}" for key, value in document["sharing"].items())
+    tasks = "  ".join(f"{name} ({kind})" for name, kind in document["tasks"].items())
+    state = "finished" if document["finished"] else "not finished"
+    lines = [
+        ["run", str(document["run"])],
+        ["weights", document["weights"]],
+        ["sharing", sharing or "all shared"],
+        ["tasks", tasks],
+        ["steps", f"{document['steps']:,}, {state}"],
+        ["checkpoints", "  ".join(document["checkpoints"]) or "none"],
+    ]
+    made = table("", ["", ""], lines)
+    made.show_header = False
+    made.columns[1].justify = "left"
+    out().print(made)
+    if kept:
+        show_scores(f"best on dev, after step {kept['step']}", kept)
+
+
+def show_demo(runs: Sequence[Document], baselines: Mapping[str, float]) -> None:
+    tasks = list(runs[0]["scores"])
+    rows = []
+    for run in runs:
+        scores = [with_interval(s["score"], s["low"], s["high"]) for s in run["scores"].values()]
+        rows.append(
+            [
+                run["plan"],
+                run["sharing"],
+                *scores,
+                _number(run["overall"]["official"]),
+                f"{run['parameters']:,}",
+                f"{run['seconds']:.0f}",
+                megabytes(run["bytes"]),
+            ]
+        )
+    rows.append(["always the same answer", "", *(f"{baselines[t]:.3f}" for t in tasks)])
+    columns = ["plan", "layers", *tasks, "overall", "parameters", "seconds", "size"]
+    out().print(table("", columns, [row + [""] * (len(columns) - len(row)) for row in rows]))
+
+
+def show_check(task: Task, splits: Document) -> None:
+    for split, report in splits.items():
+        lengths = "  ".join(f"{name} {value}" for name, value in report["lengths"].items())
+        rows = [
+            ["rows", f"{report['rows']:,}"],
+            ["dropped as bad", f"{report['dropped']:,}"],
+            ["without label", f"{report['unlabelled']:,}"],
+            ["tokens", lengths],
+            ["repeated rows", f"{report['duplicate_rows']:,}"],
+            ["texts with several labels", f"{report['conflicting_texts']:,}"],
+            ["repeated ids", f"{report['duplicate_ids']:,}"],
+        ]
+        if report["rows_in_train"] is not None:
+            rows.append(["also in train", f"{report['rows_in_train']:,}"])
+        made = table(f"{task.name}, {split}", ["", ""], rows)
+        made.show_header = False
+        out().print(made)
+        for line in (*report["dropped_messages"], *report["seen_in_train"]):
+            out().print(f"    {line}", markup=False)
+        out().print(_histogram(report["labels"]), markup=False)
+
+
+def _histogram(labels: Mapping[str, int]) -> str:
+    most = max(labels.values(), default=0) or 1
+    wide = max((len(name) for name in labels), default=0)
+    bars = [
+        f"  {name:>{wide}} {count:>9,} {'█' * round(BAR * count / most)}"
+        for name, count in labels.items()
+    ]
+    return "\n".join(bars) + "\n"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def draw_owners(ledger: Ledger, reads: Mapping[str, Sequence[str]]) -> str:
+    """The network from the top down; tasks that share a copy stand in one box."""
+    width = max(7, *(len(task) + 2 for task in ledger.tasks))
+    lines = []
+    for place, partition in reversed(_runs(ledger)):
+        lines.append(f"{place:>16} {_boxes(partition, ledger.tasks, width)}")
+    for task, sources in reads.items():
+        lines += [f"{'':>16} {source} ──reads──> {task}" for source in sources]
+    return "\n".join(lines)
+
+
+def _runs(ledger: Ledger) -> list[tuple[str, Partition]]:
+    """Neighbouring depths with equal owners as one line."""
+    runs: list[tuple[str, str, str, Partition]] = []
+    for entry in ledger.entries:
+        if entry.part == "heads":
+            continue
+        kind, _, depth = entry.place.partition(".")
+        if runs and depth and runs[-1][0] == kind and set(runs[-1][3]) == set(entry.partition):
+            runs[-1] = (kind, runs[-1][1], depth, entry.partition)
+        else:
+            runs.append((kind, depth, depth, entry.partition))
+    heads = tuple(frozenset([task]) for task in ledger.tasks)
+    named = [
+        (f"{kind} {_span(first, last)}".strip(), partition) for kind, first, last, partition in runs
+    ]
+    return [*named, ("heads", heads)]
+
+
+def _span(first: str, last: str) -> str:
+    if not first:
+        return ""
+    low, high = int(first) + 1, int(last) + 1
+    return str(low) if low == high else f"{low}-{high}"
+
+
+def _boxes(partition: Partition, tasks: Sequence[str], width: int) -> str:
+    """Boxes side by side; a group that is torn apart by the order of tasks is marked by letter."""
+    owner = {task: index for index, group in enumerate(partition) for task in group}
+    cells: list[list[str]] = []
+    for task in tasks:
+        if cells and owner[cells[-1][-1]] == owner[task]:
+            cells[-1].append(task)
+        else:
+            cells.append([task])
+    torn = {owner[cell[0]] for cell in cells if len(cell) < len(partition[owner[cell[0]]])}
+    boxes = []
+    for cell in cells:
+        mark = f" {chr(ord('a') + owner[cell[0]] % 26)}" if owner[cell[0]] in torn else ""
+        room = (width + 2) * len(cell) - 2
+        boxes.append("[" + f"{'+'.join(cell)}{mark}"[:room].center(room) + "]")
+    return "".join(boxes)
