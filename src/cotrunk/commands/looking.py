@@ -8,7 +8,7 @@ from typing import Any
 
 from cotrunk import blueprint, presets, screen, tables
 from cotrunk.data.check import check
-from cotrunk.data.text import tokens_of, template_of, tokenise
+from cotrunk.data.text import template_of, tokenise, tokens_of
 from cotrunk.errors import UserError
 from cotrunk.model.heads import HeadPlan
 from cotrunk.model.ledger import Ledger, ledger
