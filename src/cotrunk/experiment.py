@@ -1,4 +1,4 @@
-"""Settings -> everything else. The only file that reads settings and wires the parts."""
+"""Settings -> a run that can start, or a trained network. The place where all parts meet."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,15 +17,11 @@ from cotrunk.blueprint import (
     with_dropout,
 )
 from cotrunk.data.cache import Corpus, Progress, load_corpus
-from cotrunk.data.sampling import Law
 from cotrunk.data.stream import Stream
 from cotrunk.data.text import Template, View, template_of
 from cotrunk.errors import UserError
-from cotrunk.learn.combine import combiner
-from cotrunk.learn.gradients import Surgery, blocks_of
-from cotrunk.learn.losses import loss_for
-from cotrunk.learn.optimizer import OPTIMIZERS, parameter_groups, schedule
-from cotrunk.learn.train import Judge, Learner, Recipe
+from cotrunk.learn.train import Planned
+from cotrunk.model.inherit import difference, inherit
 from cotrunk.model.initial import initialise
 from cotrunk.model.network import Network
 from cotrunk.model.pretrained import find, load_tokenizer
@@ -33,6 +29,7 @@ from cotrunk.model.shape import Shape, config_from_shape, shape_from_config
 from cotrunk.runs.checkpoint import read_checkpoint
 from cotrunk.runs.folder import RunFolder
 from cotrunk.settings import Settings, check_settings
+from cotrunk.stages import Parts, plan_stages, refuse_senseless_freezing, stream_of
 from cotrunk.tasks import Task
 
 
@@ -40,11 +37,17 @@ from cotrunk.tasks import Task
 class Job:
     """A training run, ready to start."""
 
-    learner: Learner
-    judge: Judge
+    network: Network
+    stages: tuple[Planned, ...]
+    streams: tuple[Stream, ...]
+    dev: Mapping[str, Corpus]
     record: dict[str, Any]
     documents: dict[str, object]
     notes: tuple[str, ...]
+
+    @property
+    def steps(self) -> int:
+        return self.stages[-1].first + self.stages[-1].steps
 
 
 @dataclass(frozen=True)
@@ -91,20 +94,25 @@ def prepare(settings: Settings, base: Path, *, progress: Progress = lambda _: No
     _refuse_missing_files(settings)
     pretrained = find(settings.encoder.weights, base=base)
     shape = with_dropout(pretrained.shape, settings)
-    views = views_of(settings, shape)
-    network = Network(shape, plan_of(settings, shape), tasks, heads)
-    drawn = initialise(
-        network, _kept_tensors(pretrained.tensors, settings, shape), seed=settings.train.seed
-    )
-    device = device_of(settings.train.device)
-    network.to(device)
+    plan, views = plan_of(settings, shape), views_of(settings, shape)
+    refuse_senseless_freezing(settings, plan)
     tokenizer = load_tokenizer(pretrained)
     template = template_of(tokenizer)
     read = {
         split: corpora_of(settings, tasks, split, base, tokenizer, progress=progress)
         for split in ("train", "dev")
     }
-    stream = _stream(settings, read["train"], views, template)
+    network = Network(shape, plan, tasks, heads)
+    kept = _kept_tensors(pretrained.tensors, settings, shape)
+    drawn = initialise(network, kept, seed=settings.train.seed)
+    notes = _notes(read, drawn, bool(pretrained.tensors))
+    if settings.train.init_from:
+        notes += start_from(network, load_model(base / settings.train.init_from), template, views)
+    network.to(device_of(settings.train.device))
+    parts = Parts(settings, network, tasks, read["train"], read["dev"], views, template)
+    streams = tuple(
+        stream_of(settings, train, read["train"]) for train in settings.stages_of_training
+    )
     record = {
         "format": 1,
         "settings": settings.model_dump(),
@@ -118,9 +126,8 @@ def prepare(settings: Settings, base: Path, *, progress: Progress = lambda _: No
         "config": config_from_shape(shape),
         "tokenizer": tokenizer.to_str(),
     }
-    learner = _learner(settings, network, stream, device, tasks)
-    notes = _notes(read, drawn, bool(pretrained.tensors))
-    return Job(learner, Judge(read["dev"], views, template), record, documents, notes)
+    stages = plan_stages(parts, streams)
+    return Job(network, stages, streams, read["dev"], record, documents, notes)
 
 
 def _refuse_missing_files(settings: Settings) -> None:
@@ -150,80 +157,6 @@ def _kept_tensors(
         for name, tensor in tensors.items()
         if not (name.startswith("layers.") and int(name.split(".")[1]) >= kept)
     }
-
-
-def _stream(
-    settings: Settings, corpora: Mapping[str, Corpus], views: Mapping[str, View], template: Template
-) -> Stream:
-    train = settings.train
-    law = Law(
-        train.sampling,
-        alpha=train.alpha,
-        temperature=train.temperature,
-        cap=train.cap,
-        steps_per_epoch=train.steps_per_epoch,
-        batches_per_epoch=train.batches_per_epoch,
-        share_of_data=train.share_of_data,
-    )
-    batch = {name: part.batch or train.batch for name, part in settings.tasks.items()}
-    return Stream(corpora, views, template, law, batch, train.seed, train.epochs, train.accumulate)
-
-
-def _learner(
-    settings: Settings, network: Network, stream: Stream, device: torch.device, tasks: list[Task]
-) -> Learner:
-    train = settings.train
-    names = list(settings.tasks)
-    steps = stream.steps if train.max_steps is None else min(train.max_steps, stream.steps)
-    factors = learning_rate_factors(settings, network)
-    groups = parameter_groups(
-        network.named_parameters(), lr=train.lr, decay=train.decay, factors=factors
-    )
-    recipe = Recipe(
-        steps=steps,
-        seed=train.seed,
-        weights={name: part.weight for name, part in settings.tasks.items()},
-        losses={
-            task.name: loss_for(
-                task,
-                settings.tasks[task.name].loss,
-                smoothing=settings.tasks[task.name].label_smoothing,
-            )
-            for task in tasks
-        },
-        lr=train.lr,
-        schedule=schedule(train.schedule, steps=max(stream.steps, 1), warmup=train.warmup),
-        clip=train.clip,
-        evaluate=train.evaluate,
-        checkpoint=train.checkpoint,
-        keep=train.keep,
-        max_seconds=train.max_seconds,
-        on_nan=train.on_nan,
-        soft_l2=settings.sharing.soft.l2,
-        soft_trace=settings.sharing.soft.trace,
-    )
-    surgery = None
-    if train.gradients != "sum":
-        blocks = blocks_of(network.named_parameters(), network.moved_by())
-        surgery = Surgery(blocks, names, combiner(train.gradients), seed=train.seed)
-    optimizer = OPTIMIZERS[train.optimizer](groups)
-    return Learner(network, stream, optimizer, surgery, recipe, device)
-
-
-def learning_rate_factors(settings: Settings, network: Network) -> dict[str, float]:
-    """Heads at their own rate; each layer further from the heads slower by ``layer_decay``."""
-    train, layers = settings.train, network.shape.layers
-    head = (train.head_lr or train.lr) / train.lr
-    factors = {}
-    for name, _ in network.named_parameters():
-        place, second = name.split(".")[:2]
-        if place == "layers":
-            factors[name] = train.layer_decay ** (layers - 1 - int(second))
-        elif place == "embeddings":
-            factors[name] = train.layer_decay**layers
-        elif place in ("heads", "neck", "pooled_norm"):
-            factors[name] = head
-    return {name: factor for name, factor in factors.items() if factor != 1}
 
 
 def device_of(name: str) -> torch.device:
@@ -284,3 +217,20 @@ def load_model(folder: Path, *, which: str = "best", device: str = "cpu") -> Mod
         settings,
         Path(documents["base"]),
     )
+
+
+def start_from(
+    network: Network, source: Model, template: Template, views: Mapping[str, View]
+) -> tuple[str, ...]:
+    """Copy a trained run's parameters into a network of another plan, and compare what they say."""
+    if source.network.shape != network.shape:
+        raise UserError("train.init_from: the run has another encoder; encoder.weights must match")
+    fresh = inherit(network, source.network)
+    tasks = [task for task in network.tasks if task in source.network.tasks]
+    apart = difference(network, source.network, tasks, template, views)
+    if not fresh and apart > 1e-5:
+        raise AssertionError(f"all parameters were copied, but outputs differ by {apart:.2g}")
+    notes = [f"started from a trained run; its outputs are met within {apart:.1g}"]
+    if fresh:
+        notes.append(f"not in that run, so they start afresh: {', '.join(fresh[:6])}")
+    return tuple(notes)

@@ -162,6 +162,13 @@ class Settings(Part):
     sharing: Sharing = Sharing()
     tasks: Annotated[dict[TaskName, TaskPart], Field(min_length=1)]
     train: Train = Train()
+    stages: list[dict[str, Any]] = []
+
+    @property
+    def stages_of_training(self) -> list[Train]:
+        """[train] with the changes of each [[stages]] table, or [train] alone."""
+        raw = self.train.model_dump()
+        return [Train.model_validate({**raw, **changes}) for changes in self.stages or [{}]]
 
 
 def read_settings(path: Path, changes: list[str] | None = None) -> Settings:
@@ -184,18 +191,27 @@ def read_settings(path: Path, changes: list[str] | None = None) -> Settings:
 
 def check_settings(raw: dict[str, Any], *, place: str) -> Settings:
     try:
-        return Settings.model_validate(raw)
+        settings = Settings.model_validate(raw)
     except ValidationError as error:
-        findings: dict[str, str] = {}
-        for details in error.errors(include_url=False):
-            path = _path(details, raw)
-            key, found = ".".join(path) or "the file", _finding(path, details)
-            # The arms of a union fail one by one: one line lists what would do.
-            findings[key] = (
-                f"{findings[key]}, or {found[-1]}" if key in findings else "".join(found)
-            )
-        lines = [f"{place}: {key}{found}" for key, found in findings.items()]
-        raise UserError(*lines) from None
+        raise _user_error(error, raw, place) from None
+    for number, changes in enumerate(settings.stages):
+        try:
+            Train.model_validate({**settings.train.model_dump(), **changes})
+        except ValidationError as error:
+            raise _user_error(error, changes, f"{place}: stages {number + 1}", Train) from None
+    return settings
+
+
+def _user_error(
+    error: ValidationError, raw: dict[str, Any], place: str, root: type[BaseModel] = Settings
+) -> UserError:
+    findings: dict[str, str] = {}
+    for details in error.errors(include_url=False):
+        path = _path(details, raw)
+        key, found = ".".join(path) or "the file", _finding(path, details, root)
+        # The arms of a union fail one by one: one line lists what would do.
+        findings[key] = f"{findings[key]}, or {found[-1]}" if key in findings else "".join(found)
+    return UserError(*(f"{place}: {key}{found}" for key, found in findings.items()))
 
 
 def apply_changes(raw: dict[str, Any], changes: list[str]) -> None:
@@ -235,10 +251,10 @@ def _path(details: ErrorDetails, raw: dict[str, Any]) -> list[str]:
     return path
 
 
-def _finding(path: list[str], details: ErrorDetails) -> tuple[str, str]:
+def _finding(path: list[str], details: ErrorDetails, root: type[BaseModel]) -> tuple[str, str]:
     """What was found and what the rule is."""
     if details["type"] == "extra_forbidden":
-        known = _keys(path[:-1])
+        known = _keys(path[:-1], root)
         near = difflib.get_close_matches(path[-1], known, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
         return " is not a setting; ", hint
@@ -268,9 +284,9 @@ def _shown(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _keys(path: list[str]) -> list[str]:
+def _keys(path: list[str], root: type[BaseModel]) -> list[str]:
     """The settings that exist at a place."""
-    model: type[BaseModel] = Settings
+    model = root
     steps = list(path)
     while steps:
         step = steps.pop(0)

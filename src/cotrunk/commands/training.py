@@ -38,13 +38,16 @@ def train(arguments: Namespace) -> Document:
 def _dry_run(settings: Settings, base: Path, arguments: Namespace) -> Document:
     with screen.counting("tokenising") as counter:
         job = prepare(settings, base, progress=counter)
-    stream, network = job.learner.stream, job.learner.network
-    sampling = dry_run(
-        stream.law, stream.sizes, batch=stream.batch, seed=stream.seed, epochs=stream.epochs
-    )
+    sampling = [
+        plan
+        for stream in job.streams
+        for plan in dry_run(
+            stream.law, stream.sizes, batch=stream.batch, seed=stream.seed, epochs=stream.epochs
+        )
+    ]
     document = {
-        "parameters": sum(p.numel() for p in network.parameters()),
-        "steps": job.learner.recipe.steps,
+        "parameters": sum(p.numel() for p in job.network.parameters()),
+        "steps": job.steps,
         "sampling": sampling,
     }
     if not arguments.json:
@@ -90,15 +93,15 @@ def _train(job: Job, run: RunFolder, *, resume: bool, title: str, quiet: bool) -
         screen.say(f"{title}: going on after step {first}")
     begun = time.monotonic()
     with interruptible() as interrupt:
-        events = train_network(job.learner, job.judge, run, job.documents, start, interrupt)
-        evaluations = screen.follow(
-            events, steps=job.learner.recipe.steps, start=first, title=title
+        events = train_network(
+            job.network, job.stages, job.dev, run, job.documents, start, interrupt
         )
+        evaluations = screen.follow(events, steps=job.steps, start=first, title=title)
     document: Document = {
         "run": str(run.path),
-        "steps": job.learner.recipe.steps,
+        "steps": job.steps,
         "seconds": round(time.monotonic() - begun, 3),
-        "parameters": sum(p.numel() for p in job.learner.network.parameters()),
+        "parameters": sum(p.numel() for p in job.network.parameters()),
         "bytes": sum(file.stat().st_size for file in run.best.iterdir()),
     }
     kept = best_evaluation(run)

@@ -15,8 +15,9 @@ from cotrunk import screen, tables
 from cotrunk.data.files import open_table
 from cotrunk.errors import UserError
 from cotrunk.experiment import Model, corpora_of, load_model
-from cotrunk.learn.evaluate import evaluate as evaluate_network
+from cotrunk.learn.forward import Live
 from cotrunk.learn.metrics import Score, overall
+from cotrunk.learn.train import scores_on
 from cotrunk.predictor import WRITERS, Answered, Predictor, row_of, write_minbert
 
 Document = dict[str, Any]
@@ -33,7 +34,9 @@ def evaluate(arguments: Namespace) -> Document:
     missing = [task.name for task in tasks if task.name not in corpora]
     if missing and (arguments.task or not corpora):
         raise UserError(f"tasks.{missing[0]}.{arguments.split}: the run names no such file")
-    scores = evaluate_network(model.network, corpora, model.views, model.template)
+    device = next(model.network.parameters()).device
+    forward = Live(model.network, corpora, model.views, model.template, device)
+    scores = scores_on(forward, corpora, model.network)
     document = scores_document(scores)
     if not arguments.json:
         tables.show_scores(

@@ -37,6 +37,7 @@ class Corpus:
     id_offset: np.ndarray
     line: np.ndarray
     digest: str
+    key: str
     dropped: tuple[str, ...]
     dropped_count: int
     unlabelled: int
@@ -202,6 +203,7 @@ def _open(folder: Path, texts: int, digest: str) -> Corpus:
         id_offset=array("id_offset", np.int64),
         line=array("line", np.int64),
         digest=digest,
+        key=folder.name,
         dropped=tuple(about["dropped"]),
         dropped_count=about["dropped_count"],
         unlabelled=about["unlabelled"],

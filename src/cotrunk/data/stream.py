@@ -11,22 +11,18 @@ import torch
 from torch import Tensor
 
 from cotrunk.data.cache import Corpus
-from cotrunk.data.packing import Packed, Sides
 from cotrunk.data.sampling import Law, Turn, epoch_turns, rows_of
-from cotrunk.data.text import Template, View, lay_out
 
 Steps = list[tuple[Turn, ...]]
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows of one task, packed. ``share`` is what this batch counts for in its step's loss."""
+    """Rows of one task. ``share`` is what this batch counts for in its step's loss."""
 
     task: str
-    text: Packed
-    sides: Sides
-    target_R: Tensor
     rows: np.ndarray
+    target_R: Tensor
     share: float
 
 
@@ -35,8 +31,6 @@ class Stream:
     """All batches of a run, as a pure function of (seed, step)."""
 
     corpora: Mapping[str, Corpus]
-    views: Mapping[str, View]
-    template: Template
     law: Law
     batch: Mapping[str, int]
     seed: int
@@ -65,16 +59,13 @@ class Stream:
         return self.steps_of(epoch)[step - first]
 
     def batches(self, step: int) -> Iterator[Batch]:
-        """One packed batch per turn of the step; with accumulation a task may have several."""
+        """One batch per turn of the step; with accumulation a task may have several."""
         epoch = self.epoch_of(step)
         for turn in self.turns(step):
             corpus = self.corpora[turn.task]
             rows = rows_of(turn, len(corpus), seed=self.seed, epoch=epoch)
-            pieces = [corpus.pieces(row) for row in rows.tolist()]
-            text, sides = lay_out(self.template, pieces, self.views[turn.task])
             target_R = torch.from_numpy(corpus.label[rows].astype(np.float32))
-            share = turn.factor / self.accumulate
-            yield Batch(turn.task, text, sides, target_R, rows, share)
+            yield Batch(turn.task, rows, target_R, turn.factor / self.accumulate)
 
     def steps_of(self, epoch: int) -> Steps:
         """The turns of every optimizer step: ``accumulate`` steps of the law make one."""

@@ -1,13 +1,11 @@
 """A network's outputs on whole corpora: sorted by length, packed, a budget of tokens per batch."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import torch
 
-from cotrunk.data.cache import Corpus
 from cotrunk.data.text import Pieces, Template, View, lay_out, tokens_of
-from cotrunk.learn.metrics import Score, score
 from cotrunk.model.network import Network
 from cotrunk.model.noise import SILENCE
 
@@ -32,8 +30,7 @@ def outputs(
     """What each task says about every row, as [rows, outputs] in the order of ``rows``."""
     found = {task: np.empty((len(rows), network.tasks[task].outputs), np.float32) for task in tasks}
     device = next(network.parameters()).device
-    lengths = [tokens_of(template, [len(p) for p in pieces], view) for pieces in rows]
-    for chosen in by_length(lengths, TOKENS_PER_BATCH):
+    for chosen in by_length(row_tokens(rows, view, template), TOKENS_PER_BATCH):
         text, sides = lay_out(template, [rows[row] for row in chosen], view)
         out = network(text.to(device), sides.to(device), tasks, SILENCE)
         for task in tasks:
@@ -57,32 +54,5 @@ def by_length(lengths: Sequence[int], budget: int) -> Iterator[np.ndarray]:
         yield np.array(batch)
 
 
-class _CorpusRows(Sequence[Pieces]):
-    """The rows of a corpus, read when asked for."""
-
-    def __init__(self, corpus: Corpus) -> None:
-        self.corpus = corpus
-
-    def __len__(self) -> int:
-        return len(self.corpus)
-
-    def __getitem__(self, row: int) -> Pieces:  # type: ignore[override]
-        if row >= len(self.corpus):
-            raise IndexError(row)
-        return self.corpus.pieces(row)
-
-
-def evaluate(
-    network: Network,
-    corpora: Mapping[str, Corpus],
-    views: Mapping[str, View],
-    template: Template,
-    *,
-    tick: Tick = nothing,
-) -> dict[str, Score]:
-    """The score of every task on its labelled rows."""
-    scores = {}
-    for task, corpus in corpora.items():
-        found = outputs(network, _CorpusRows(corpus), views[task], template, [task], tick=tick)
-        scores[task] = score(network.tasks[task], found[task], np.asarray(corpus.label))
-    return scores
+def row_tokens(rows: Sequence[Pieces], view: View, template: Template) -> list[int]:
+    return [tokens_of(template, [len(piece) for piece in pieces], view) for pieces in rows]

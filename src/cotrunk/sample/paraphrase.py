@@ -82,7 +82,7 @@ FAMILIES = (
         (
             "Who can translate a letter from {a} into {b}?",
             "Where do I find a translator for a letter, {a} to {b}?",
-            "I need a {b} version of a letter written in {a}; who does that?",
+            "I need a letter written in {a} put into {b}; who does that?",
         ),
         LANGUAGES,
     ),
@@ -247,7 +247,7 @@ HELD_FAMILIES = (
     Family(
         (
             "Can my {a} be fixed after falling into water?",
-            "I dropped my {a} in the sink; is there any way to repair it?",
+            "My {a} got soaked; is there any way to repair it?",
             "Is it possible to repair a {a} that fell into water?",
         ),
         DEVICES,

@@ -1,0 +1,186 @@
+"""From the rows of a batch to a task's outputs: through the whole network, or from cached vectors.
+
+Shapes: R rows, O outputs, D width.
+"""
+
+import hashlib
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cotrunk.data.cache import Corpus, cache_folder
+from cotrunk.data.packing import Sides
+from cotrunk.data.text import Pieces, Template, View, lay_out
+from cotrunk.learn.evaluate import Tick, by_length, nothing, outputs, row_tokens
+from cotrunk.model.network import Network
+from cotrunk.model.noise import SILENCE, Noise
+from cotrunk.model.owned import States
+from cotrunk.model.plan import Group, group_name
+
+ENCODER_PLACES = ("embeddings.", "layers.", "pooler.")
+ROWS_PER_BATCH = 4096
+TOKENS_PER_BATCH = 4096
+
+
+class Forward(Protocol):
+    """How a task's rows, by number, become its outputs."""
+
+    def output(self, task: str, rows: np.ndarray, noise: Noise) -> Tensor: ...
+
+    def outputs(self, task: str, *, tick: Tick = nothing) -> np.ndarray: ...
+
+
+@dataclass(frozen=True)
+class CorpusRows(Sequence[Pieces]):
+    """The rows of a corpus, read when asked for."""
+
+    corpus: Corpus
+
+    def __len__(self) -> int:
+        return len(self.corpus)
+
+    def __getitem__(self, row: int) -> Pieces:  # type: ignore[override]
+        if row >= len(self.corpus):
+            raise IndexError(row)
+        return self.corpus.pieces(row)
+
+
+@dataclass(frozen=True)
+class Live:
+    """Every row goes through the whole network."""
+
+    network: Network
+    corpora: Mapping[str, Corpus]
+    views: Mapping[str, View]
+    template: Template
+    device: torch.device
+
+    def output(self, task: str, rows: np.ndarray, noise: Noise) -> Tensor:
+        pieces = [self.corpora[task].pieces(row) for row in rows.tolist()]
+        text, sides = lay_out(self.template, pieces, self.views[task])
+        fast = self.device.type == "cuda"
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=fast):
+            out = self.network(text.to(self.device), sides.to(self.device), [task], noise)
+        return out[task].float()
+
+    def outputs(self, task: str, *, tick: Tick = nothing) -> np.ndarray:
+        rows = CorpusRows(self.corpora[task])
+        found = outputs(self.network, rows, self.views[task], self.template, [task], tick=tick)
+        return found[task]
+
+
+@dataclass(frozen=True)
+class Features:
+    """The encoder's vectors of a corpus, on disk: for each group of tasks [sides x rows, D].
+
+    Side s of row r is vector ``s * rows + r``.
+    """
+
+    vectors: Mapping[Group, np.ndarray]
+    rows: int
+    sides: int
+    swapped: bool
+
+
+@dataclass(frozen=True)
+class Cached:
+    """The encoder is frozen, so each text was encoded once; only neck and heads are computed."""
+
+    network: Network
+    features: Mapping[str, Features]
+    device: torch.device
+
+    def output(self, task: str, rows: np.ndarray, noise: Noise) -> Tensor:
+        kept = self.features[task]
+        places = torch.arange(kept.sides * len(rows), device=self.device).split(len(rows))
+        chosen = np.concatenate([side * kept.rows + rows for side in range(kept.sides)])
+        pooled: States = {
+            group: torch.from_numpy(vectors[chosen]).to(self.device)
+            for group, vectors in kept.vectors.items()
+        }
+        sides = Sides(tuple(places), kept.swapped)
+        return self.network.answer(pooled, sides, [task], noise)[task]
+
+    @torch.inference_mode()
+    def outputs(self, task: str, *, tick: Tick = nothing) -> np.ndarray:
+        rows, found = self.features[task].rows, []
+        for first in range(0, rows, ROWS_PER_BATCH):
+            chosen = np.arange(first, min(first + ROWS_PER_BATCH, rows))
+            found.append(self.output(task, chosen, SILENCE).cpu().numpy())
+            tick()
+        return np.concatenate(found)
+
+
+def encoder_digest(network: Network) -> str:
+    """A hash of the frozen part: cached vectors are good for it alone."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(network.state_dict().items()):
+        if name.startswith(ENCODER_PLACES):
+            digest.update(name.encode())
+            digest.update(tensor.cpu().contiguous().numpy().data)
+    return digest.hexdigest()
+
+
+def encode_corpus(
+    network: Network,
+    encoder: str,
+    task: str,
+    corpus: Corpus,
+    view: View,
+    template: Template,
+    *,
+    tick: Tick = nothing,
+) -> Features:
+    """Each row of a corpus through the encoder once, or from the cache if that was done before."""
+    needed = network.needed_by([task])
+    poolings = {name: network.head_plans[name].pooling for name in needed}
+    spelled = json.dumps([1, encoder, corpus.key, asdict(view), poolings], sort_keys=True)
+    folder = cache_folder() / "features" / hashlib.sha256(spelled.encode()).hexdigest()
+    sides = 2 if view.texts == 2 and (view.swapped or not view.joined) else 1
+    shape = (sides * len(corpus), network.shape.width)
+    if not folder.exists():
+        _encode(network, task, corpus, view, template, folder, shape, tick)
+    vectors = {
+        frozenset(path.stem.split("+")): np.memmap(path, np.float32, mode="r", shape=shape)
+        for path in sorted(folder.iterdir())
+    }
+    swapped = view.texts == 2 and view.joined and view.swapped
+    return Features(vectors, len(corpus), sides, swapped)
+
+
+@torch.inference_mode()
+def _encode(
+    network: Network,
+    task: str,
+    corpus: Corpus,
+    view: View,
+    template: Template,
+    folder: Path,
+    shape: tuple[int, int],
+    tick: Tick,
+) -> None:
+    beside = folder.with_name(f"{folder.name}.{uuid.uuid4().hex}")
+    beside.mkdir(parents=True)
+    device = next(network.parameters()).device
+    rows = CorpusRows(corpus)
+    files: dict[str, np.memmap] = {}
+    for chosen in by_length(row_tokens(rows, view, template), TOKENS_PER_BATCH):
+        text, sides = lay_out(template, [rows[row] for row in chosen], view)
+        pooled = network.encode(text.to(device), [task], SILENCE)
+        for group, x_SD in pooled.items():
+            name = group_name(group, network.plan.tasks)
+            if name not in files:
+                files[name] = np.memmap(beside / f"{name}.f32", np.float32, "w+", shape=shape)
+            for side, places in enumerate(sides.places):
+                files[name][side * len(corpus) + chosen] = x_SD[places.to(device)].cpu().numpy()
+        tick()
+    for file in files.values():
+        file.flush()
+    beside.rename(folder)
