@@ -31,6 +31,12 @@ class Bucket:
     collect: Tensor | None
     padding_NL: Tensor | None
 
+    def part_of(self, x: Tensor, of_rows: bool = False) -> Tensor:
+        """What belongs to this bucket among all tokens, or among all sequences."""
+        if of_rows:
+            return x.narrow(0, self.first_row, self.rows)
+        return x.narrow(0, self.first_token, self.tokens)
+
     def to(self, device: torch.device) -> "Bucket":
         if self.spread is None or self.collect is None or self.padding_NL is None:
             return self

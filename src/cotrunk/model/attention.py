@@ -1,80 +1,130 @@
 """Multi-head self-attention on packed tokens, padded only inside and only within a bucket.
 
 Shapes: T tokens, Q tokens that are read on, N rows of a bucket, L its longest sequence, H heads,
-E width of a head, D width.
+E width of a head, D width. Two letters on one axis (``NH``): one after the other.
 """
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import FunctionCtx
+from torch.autograd.function import once_differentiable
 
 from cotrunk.data.packing import Bucket, Packed
 from cotrunk.model.noise import Noise
 from cotrunk.model.shape import Shape
 
 
-class _Spread(torch.autograd.Function):
-    """Tokens of a bucket into its cells: each fills just one, so the way back is a look-up."""
-
-    @staticmethod
-    def forward(ctx: FunctionCtx, x_TD: Tensor, spread: Tensor, collect: Tensor) -> Tensor:
-        ctx.save_for_backward(collect)
-        return x_TD.index_select(0, spread)
-
-    @staticmethod
-    def backward(ctx: FunctionCtx, grad: Tensor) -> tuple[Tensor, None, None]:
-        (collect,) = ctx.saved_tensors  # type: ignore[attr-defined]
-        return grad.index_select(0, collect), None, None
-
-
-class _Collect(torch.autograd.Function):
-    """The cells that hold tokens; the gradient of a padding cell is zero."""
-
-    @staticmethod
-    def forward(ctx: FunctionCtx, x: Tensor, collect: Tensor) -> Tensor:
-        ctx.save_for_backward(collect)
-        ctx.cells = len(x)  # type: ignore[attr-defined]
-        return x.index_select(0, collect)
-
-    @staticmethod
-    def backward(ctx: FunctionCtx, grad_TD: Tensor) -> tuple[Tensor, None]:
-        (collect,) = ctx.saved_tensors  # type: ignore[attr-defined]
-        grad = grad_TD.new_zeros(ctx.cells, grad_TD.shape[1])  # type: ignore[attr-defined]
-        return grad.index_copy_(0, collect, grad_TD), None
-
-
 def attend(
     qkv_TD: Tensor, text: Packed, noise: Noise, *, heads: int, dropout: float, first_only: bool
 ) -> Tensor:
     """Every token, or with ``first_only`` the first of each sequence, looks at its sequence."""
-    out = []
-    for bucket in text.buckets:
-        mine = qkv_TD.narrow(0, bucket.first_token, bucket.tokens)
-        if bucket.spread is not None and bucket.collect is not None:
-            mine = _Spread.apply(mine, bucket.spread, bucket.collect)  # type: ignore[no-untyped-call]
-        out_D = _attend_bucket(mine, bucket, noise, heads, dropout, first_only)
-        if bucket.collect is not None and not first_only:
-            out_D = _Collect.apply(out_D, bucket.collect)  # type: ignore[no-untyped-call]
-        out.append(out_D)
-    return torch.cat(out) if len(out) > 1 else out[0]
+    out: Tensor = _Attend.apply(qkv_TD, text, noise, heads, dropout, first_only)  # type: ignore[no-untyped-call]
+    return out
 
 
-def _attend_bucket(
-    qkv: Tensor, bucket: Bucket, noise: Noise, heads: int, dropout: float, first_only: bool
-) -> Tensor:
-    rows, longest = bucket.rows, bucket.longest
-    width = qkv.shape[1] // 3
-    qkv_3NHLE = qkv.view(rows, longest, 3, heads, width // heads).permute(2, 0, 3, 1, 4)
-    q, k, v = qkv_3NHLE.unbind(0)
-    if first_only:
-        q = q[:, :, :1]
-    score = q @ k.transpose(-1, -2) * (1 / math.sqrt(width // heads))
-    if bucket.padding_NL is not None:
-        score = score + bucket.padding_NL[:, None, None, :]
-    chance = noise.drop(score.softmax(-1), dropout)
-    return (chance @ v).transpose(1, 2).reshape(-1, width)
+class _Attend(torch.autograd.Function):
+    """Attention bucket by bucket, with its derivative by hand.
+
+    Autograd would fill a gradient as long as the whole batch for every bucket. Kept for the way
+    back: queries, keys and values by head; the chances before dropout and after it.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        qkv_TD: Tensor,
+        text: Packed,
+        noise: Noise,
+        heads: int,
+        dropout: float,
+        first_only: bool,
+    ) -> Tensor:
+        width = qkv_TD.shape[1] // 3
+        out_QD = qkv_TD.new_empty(text.sequences if first_only else len(qkv_TD), width)
+        kept = []
+        for bucket in text.buckets:
+            qkv = _by_head(_padded(bucket.part_of(qkv_TD), bucket), bucket, parts=3, heads=heads)
+            q, k, v = qkv
+            chance = _chances(q[:, :1] if first_only else q, k, bucket)
+            seen = noise.drop(chance, dropout).to(v.dtype)
+            _by_token(torch.bmm(seen, v), bucket, bucket.part_of(out_QD, first_only))
+            kept += [qkv, chance, seen]
+        ctx.save_for_backward(*kept)
+        ctx.text, ctx.first_only, ctx.heads = text, first_only, heads
+        return out_QD
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_QD: Tensor) -> tuple[Tensor | None, ...]:
+        kept, text, first_only = ctx.saved_tensors, ctx.text, ctx.first_only
+        grad_TD = grad_QD.new_empty(len(text.token_T), 3 * grad_QD.shape[1])
+        for at, bucket in enumerate(text.buckets):
+            qkv, chance, seen = kept[3 * at : 3 * at + 3]
+            grad = bucket.part_of(grad_QD, first_only)
+            if not first_only:
+                grad = _padded(grad, bucket, zeros=True)
+            grad_seen = _by_head(grad, bucket, parts=1, heads=ctx.heads)[0]
+            _by_token(_backward(grad_seen, qkv, chance, seen), bucket, bucket.part_of(grad_TD))
+        return grad_TD, None, None, None, None, None
+
+
+def _chances(q: Tensor, k: Tensor, bucket: Bucket) -> Tensor:
+    """Where each query looks, as [NH, queries, L]."""
+    score = q.new_empty(len(q), q.shape[1], k.shape[1])
+    scale = 1 / math.sqrt(q.shape[2])
+    if bucket.padding_NL is None:
+        torch.baddbmm(score, q, k.mT, beta=0, alpha=scale, out=score)
+    else:
+        score.view(bucket.rows, -1, bucket.longest).copy_(bucket.padding_NL[:, None])
+        score.baddbmm_(q, k.mT, alpha=scale)
+    return score.softmax(-1, dtype=torch.promote_types(q.dtype, torch.float32))
+
+
+def _backward(grad: Tensor, qkv: Tensor, chance: Tensor, seen: Tensor) -> Tensor:
+    """The gradient of queries, keys and values from that of what was seen."""
+    q, k, v = qkv
+    queries = grad.shape[1]
+    out = torch.empty_like(qkv)
+    torch.bmm(seen.mT, grad, out=out[2])
+    # A dropped chance has seen = 0, so the mask itself is not needed again.
+    slope = torch.bmm(grad, v.mT).mul_(seen)
+    slope = slope.addcmul_(chance, slope.sum(-1, keepdim=True), value=-1).to(q.dtype)
+    scale = 1 / math.sqrt(q.shape[2])
+    torch.baddbmm(out[1], slope.mT, q[:, :queries], beta=0, alpha=scale, out=out[1])
+    if queries == k.shape[1]:
+        torch.baddbmm(out[0], slope, k, beta=0, alpha=scale, out=out[0])
+    else:
+        out[0].zero_()
+        out[0, :, :queries] = torch.bmm(slope, k).mul_(scale)
+    return out
+
+
+def _padded(x_TD: Tensor, bucket: Bucket, *, zeros: bool = False) -> Tensor:
+    """The tokens of a bucket as [NL, D]; a padding cell repeats the first token or holds zeros."""
+    if bucket.spread is None or bucket.collect is None:
+        return x_TD
+    if not zeros:
+        return x_TD.index_select(0, bucket.spread)
+    cells = x_TD.new_zeros(bucket.rows * bucket.longest, x_TD.shape[1])
+    return cells.index_copy_(0, bucket.collect, x_TD)
+
+
+def _by_head(x: Tensor, bucket: Bucket, *, parts: int, heads: int) -> Tensor:
+    """[NL, parts x D] -> [parts, NH, L, E]."""
+    cells = x.view(bucket.rows, -1, parts, heads, x.shape[1] // (parts * heads))
+    return cells.permute(2, 0, 3, 1, 4).reshape(parts, bucket.rows * heads, -1, cells.shape[-1])
+
+
+def _by_token(x: Tensor, bucket: Bucket, out: Tensor) -> None:
+    """The way back of `_padded` and `_by_head`, into ``out``."""
+    parts = x.shape[0] if x.ndim == 4 else 1
+    cells = x.view(parts, bucket.rows, -1, *x.shape[-2:]).permute(1, 3, 0, 2, 4)
+    if bucket.collect is None or len(out) == bucket.rows:
+        out.view(cells.shape).copy_(cells)
+    else:
+        torch.index_select(cells.reshape(-1, out.shape[1]), 0, bucket.collect, out=out)
 
 
 class Attention(nn.Module):

@@ -1,0 +1,371 @@
+"""Silent mistakes, named: what is wrong, where, and what to do about it.
+
+Every guard is a function of plain values that finds nothing in a healthy run. The caller says the
+findings, and stops at a fatal one.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from cotrunk.data.labels import read_label, shown
+from cotrunk.data.sampling import Plan
+from cotrunk.data.text import Pieces
+from cotrunk.learn.losses import Loss
+from cotrunk.learn.metrics import accuracy
+from cotrunk.model.heads import HeadPlan
+from cotrunk.model.plan import Group
+from cotrunk.tasks import Task
+
+NEARLY_CONSTANT = 100
+PATIENCE = 20
+LOOK_EVERY = 50
+PROBE_ROWS = 64
+LEAST_DECAY = 2.0**-25
+QUOTED = 3
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One mistake: ``name`` is the guard's, ``place`` a key, file, task or block."""
+
+    name: str
+    place: str
+    finding: str
+    fix: str
+    fatal: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.finding}; {self.fix} [{self.name}]"
+
+
+def on_dev(task: Task, predicted: np.ndarray, gold: np.ndarray) -> list[Finding]:
+    """What is wrong with a task's predictions, each cause said once."""
+    found = undefined_score(task, predicted, gold) or constant_predictions(task, predicted, gold)
+    return [found] if found else []
+
+
+def constant_predictions(task: Task, predicted: np.ndarray, gold: np.ndarray) -> Finding | None:
+    """All rows get one answer, or less than 1 in 100 of those that should get another one does."""
+    if not len(predicted):
+        return None
+    values, counts = np.unique(predicted, return_counts=True)
+    commonest = values[counts.argmax()]
+    other, other_gold = int((predicted != commonest).sum()), int((gold != commonest).sum())
+    if other * NEARLY_CONSTANT >= other_gold:
+        return None
+    rows = f"all {len(gold)}" if not other else f"{len(gold) - other} of {len(gold)}"
+    worth = "" if task.kind == "score" else f", which alone scores {accuracy(predicted, gold):.3f}"
+    return Finding(
+        "constant-predictions",
+        f"dev of task {task.name}",
+        f"{rows} rows are predicted {commonest:g}{worth}",
+        "the task is not learning: look at its loss and gradient, its lr and its weight",
+    )
+
+
+def undefined_score(task: Task, predicted: np.ndarray, gold: np.ndarray) -> Finding | None:
+    """A correlation that is no number, and which side is to blame."""
+    if task.metric != "pearson":
+        return None
+    if len(gold) < 2:
+        why, fix = f"has {len(gold)} rows", "a correlation needs two or more rows"
+    elif np.ptp(gold) == 0:
+        why, fix = f"has the one label {gold[0]:g}", "measure on rows that differ in their labels"
+    elif not np.isfinite(predicted).all():
+        why, fix = "has predictions that are not finite", "lower train.lr, or begin anew"
+    elif np.ptp(predicted) == 0:
+        why = f"has the one prediction {predicted[0]:g} for all {len(gold)} rows"
+        fix = "the head is stuck: look at its gradient and its range, lower train.lr"
+    else:
+        return None
+    place = f"dev of task {task.name}"
+    return Finding("undefined-score", place, f"Pearson is NaN, since it {why}", fix)
+
+
+@dataclass
+class _Watched:
+    """A leaf module, the tasks that move it, and how many turns of each left it unmoved."""
+
+    name: str
+    group: Group
+    parameters: list[nn.Parameter]
+    unmoved: Counter[str]
+    suspect: bool = True
+    told: bool = False
+
+    def is_still(self) -> bool:
+        return not any(p.grad is not None and p.grad.any() for p in self.parameters)
+
+    def is_stuck(self, patience: int) -> bool:
+        return all(self.unmoved[task] >= patience for task in self.group)
+
+
+class GradientWatch:
+    """Finds trainable blocks whose gradient is exactly zero.
+
+    A block is stuck once each task that could move it has had ``patience`` turns in a row that left
+    it still. Blocks that were seen to move are looked at only every ``LOOK_EVERY`` steps, so a
+    healthy run pays for its first steps alone. There is nothing to save: it may begin anew.
+    """
+
+    def __init__(
+        self,
+        parameters: Mapping[str, nn.Parameter],
+        moved_by: Mapping[str, Group],
+        *,
+        patience: int = PATIENCE,
+    ) -> None:
+        self.patience, self.steps = patience, 0
+        self.blocks: dict[str, _Watched] = {}
+        for name, parameter in parameters.items():
+            if parameter.requires_grad:
+                block = name.rpartition(".")[0]
+                fresh = _Watched(block, moved_by[name], [], Counter())
+                self.blocks.setdefault(block, fresh).parameters.append(parameter)
+        for watched in self.blocks.values():
+            watched.parameters.sort(key=Tensor.numel)  # a bias that moves spares a look at a table
+
+    def look(self, tasks: Collection[str]) -> list[Finding]:
+        """Called when the gradients of a step are in place; ``tasks`` had a turn, weighing > 0."""
+        turns = frozenset(tasks)
+        everything = self.steps % LOOK_EVERY == 0
+        self.steps += 1
+        stuck: dict[Group, list[str]] = {}
+        for block in self.blocks.values():
+            if not (block.group & turns and (everything or block.suspect)):
+                continue
+            block.suspect = block.is_still()
+            if not block.suspect:
+                block.unmoved.clear()
+                continue
+            block.unmoved.update(block.group & turns)
+            if not block.told and block.is_stuck(self.patience):
+                block.told = True
+                stuck.setdefault(block.group, []).append(block.name)
+        return [
+            _stuck(group, names, whole=self._heads_in(names), patience=self.patience)
+            for group, names in stuck.items()
+        ]
+
+    def _heads_in(self, names: Sequence[str]) -> list[str]:
+        """The heads of which every block is among ``names``."""
+        whole: dict[str, bool] = {}
+        for name in (name for name in self.blocks if name.startswith("heads.")):
+            head = ".".join(name.split(".")[:2])
+            whole[head] = whole.get(head, True) and name in names
+        return [head for head, is_whole in whole.items() if is_whole]
+
+
+def _stuck(group: Group, names: Sequence[str], *, whole: Sequence[str], patience: int) -> Finding:
+    turns = f"in {patience} turns of {' and of '.join(sorted(group))}"
+    if whole:
+        others = len(names) - sum(name.startswith(f"{head}.") for name in names for head in whole)
+        more = f", nor {others} blocks below it" if others else ""
+        return Finding(
+            "rounded-output",
+            ", ".join(whole),
+            f"no gradient reached the head{more} {turns}",
+            "nothing between its outputs and the loss may round, clip, compare or detach",
+        )
+    more = f" and {len(names) - QUOTED} more" if len(names) > QUOTED else ""
+    return Finding(
+        "zero-gradient",
+        ", ".join(names[:QUOTED]) + more,
+        f"the gradient was exactly zero {turns}",
+        "look for a detach, a unit that is always off, or a weight of 0; or freeze it on purpose",
+    )
+
+
+def rounded_output(task: Task, loss: Loss) -> Finding | None:
+    """A loss that passes no gradient to the outputs, tried on random ones before training."""
+    random = torch.Generator().manual_seed(0)
+    output_RO = torch.randn(PROBE_ROWS, task.outputs, generator=random)
+    target_R = torch.rand(PROBE_ROWS, generator=random)
+    if task.kind == "score":
+        target_R = task.low + (task.high - task.low) * target_R
+    else:
+        target_R = (target_R * max(task.outputs, 2)).floor()
+    value = loss(output_RO.requires_grad_(), target_R).mean()
+    slope = torch.autograd.grad(value, output_RO, allow_unused=True)[0] if value.grad_fn else None
+    if slope is not None and slope.any():
+        return None
+    return Finding(
+        "rounded-output",
+        f"tasks.{task.name}.loss",
+        "its gradient with respect to the outputs is zero everywhere, so nothing can be learned",
+        "do not round, compare or detach the outputs: a loss takes them as they are",
+        fatal=True,
+    )
+
+
+def idle_decay(rates: Iterable[float], decay: float) -> Finding | None:
+    """``1 - lr * decay`` is 1 in float32: both AdamW leave every weight as it is.
+
+    ``rates`` are the highest learning rates of the groups that decay.
+    """
+    idle = sorted({rate for rate in rates if 0 < decay and _rounds_to_one(rate * decay)})
+    if not idle:
+        return None
+    return Finding(
+        "idle-decay",
+        "train.decay",
+        f"{idle[-1]:g} (lr) x {decay:g} is lost in float32, where 1 - {idle[-1] * decay:.2g} is 1: "
+        "no weight ever decays",
+        f"set it above {LEAST_DECAY / idle[-1]:.2g}, or to 0 if that is what you want",
+    )
+
+
+def _rounds_to_one(shrink: float) -> bool:
+    return np.float32(1.0 - shrink) == 1
+
+
+def unreachable_labels(task: Task, head: HeadPlan) -> Finding | None:
+    """A head whose outputs cannot come near some labels, whatever it learns."""
+    low, high = reach(task, head)
+    cosine = head.pair == "cosine" and task.texts == 2
+    if task.kind == "score":
+        if low <= task.low and task.high <= high:
+            return None
+        spans, wants = f"{low:.2f}..{high:.2f}", f"labels span {task.low:g}..{task.high:g}"
+    elif math.isinf(low):
+        return None
+    elif task.kind == "binary":
+        chances = [1 / (1 + math.exp(-logit)) for logit in (low, high)]
+        spans, wants = f"chances of {chances[0]:.2f}..{chances[1]:.2f}", "labels are 0 and 1"
+    elif math.isinf(high):
+        spans, wants = f"logits of {low:.2f} or more", "a logit that is cut has no gradient"
+    else:
+        most = 1 / (1 + (task.outputs - 1) * math.exp(low - high))
+        spans, wants = f"chances of at most {most:.2f}", "a label is a chance of 1"
+    return Finding(
+        "unreachable-labels",
+        f"tasks.{task.name}.head",
+        f"its outputs span {spans}, but {wants}",
+        'set cosine = "shifted"' if cosine else "set activate_last = false",
+    )
+
+
+def reach(task: Task, head: HeadPlan) -> tuple[float, float]:
+    """The least and the greatest output that a head can give."""
+    if head.pair == "cosine" and task.texts == 2:
+        side = 1 / (1 + math.e)
+        bottom, top = (side, 1 - side) if head.cosine == "sigmoid" else (0.0, 1.0)
+        span = task.high - task.low
+        return task.low + span * bottom, task.low + span * top
+    if not head.activate_last:
+        return -math.inf, math.inf
+    # gelu(x) = x Phi(x) is least near x = -0.7518.
+    ranges = {"relu": (0.0, math.inf), "gelu": (-0.16997, math.inf), "tanh": (-1.0, 1.0)}
+    return ranges[head.activation]
+
+
+def changed_labels(
+    task: Task, spelled: Sequence[object], stored: np.ndarray, *, place: str
+) -> Finding | None:
+    """Labels that are not what their file says; what float32 rounds off does not count."""
+    meant = np.array([read_label(task, label) for label in spelled])
+    changed = np.flatnonzero(meant.astype(np.float32) != np.asarray(stored).astype(np.float32))
+    if not len(changed):
+        return None
+    first = int(changed[0])
+    return Finding(
+        "changed-label",
+        place,
+        f"{len(changed)} of {len(spelled)} labels of task {task.name} were changed by reading, "
+        f"the first: {shown(spelled[first])} became {stored[first]:g} (row {first})",
+        "keep labels as floats: they are cut or rounded on the way",
+        fatal=True,
+    )
+
+
+def not_finite(
+    step: int,
+    losses: Mapping[str, float],
+    norm: float,
+    row_ids: Callable[[str], Iterable[str]],
+) -> Finding | None:
+    """A loss or the gradient's ``norm`` is not a number to step with; said before the step."""
+    blamed = [task for task, loss in losses.items() if not math.isfinite(loss)]
+    if not blamed and math.isfinite(norm):
+        return None
+    what = "loss" if blamed else "gradient"
+    named = "; ".join(f"task {task}, rows {', '.join(row_ids(task))}" for task in blamed or losses)
+    return Finding(
+        "not-finite",
+        f"step {step}",
+        f"the {what} is not finite ({named}); no weight was changed by this step",
+        "lower train.lr, look at these rows, or set train.on_nan = 'skip' to pass over such steps",
+        fatal=True,
+    )
+
+
+def row_hashes(rows: Iterable[Pieces]) -> NDArray[np.uint64]:
+    """One number for the tokens of each row; the two texts of a pair may come in either order."""
+    keys = (sorted(piece.astype(np.uint32).tobytes() for piece in pieces) for pieces in rows)
+    return np.fromiter((_hash(texts) for texts in keys), np.uint64)
+
+
+def _hash(texts: Sequence[bytes]) -> int:
+    digest = blake2b(digest_size=8)
+    for text in texts:
+        digest.update(len(text).to_bytes(4, "little"))
+        digest.update(text)
+    return int.from_bytes(digest.digest(), "little")
+
+
+def train_dev_overlap(
+    task: str, train: NDArray[np.uint64], dev: NDArray[np.uint64]
+) -> Finding | None:
+    """Dev rows that are also train rows, by their hashes."""
+    shared = int(np.isin(dev, train).sum())
+    if not shared:
+        return None
+    return Finding(
+        "train-dev-overlap",
+        f"tasks.{task}.dev",
+        f"{shared} of {len(dev)} rows ({shared / len(dev):.1%}) are also in train",
+        "take them out of train, or their scores count what was learned by heart",
+    )
+
+
+def test_for_selection(task: str, digests: Mapping[str, str]) -> list[Finding]:
+    """``digests`` of the contents of train, dev and test: what selects must be neither other."""
+    dev = digests.get("dev")
+    found = []
+    if dev and dev == digests.get("test"):
+        finding = "dev and test are the same rows, so the best checkpoint is chosen by test"
+        fix = "choose by other rows than those you report"
+        found.append(Finding("test-for-selection", f"tasks.{task}.test", finding, fix, fatal=True))
+    if dev and dev == digests.get("train"):
+        finding = "dev and train are the same rows, so the score is of what was learned by heart"
+        fix = "name a file of rows that are not trained on"
+        found.append(Finding("test-for-selection", f"tasks.{task}.dev", finding, fix))
+    return found
+
+
+test_for_selection.__test__ = False  # type: ignore[attr-defined]
+
+
+def starved_tasks(plans: Sequence[Plan]) -> list[Finding]:
+    """Tasks to which the law gives no batch in some epoch, or in none of them (fatal)."""
+    found = []
+    for task in plans[0]["batches"] if plans else ():
+        empty = [plan["epoch"] for plan in plans if plan["batches"][task] < 1]
+        if not empty:
+            continue
+        never = len(empty) == len(plans)
+        share = plans[empty[0]]["probabilities"][task]
+        listed = ", ".join(map(str, empty[:QUOTED])) + (", ..." if len(empty) > QUOTED else "")
+        when = "in no epoch" if never else f"not in {len(empty)} of {len(plans)} epochs ({listed})"
+        finding = f"task {task} (share {share:.2g}) has a batch {when}"
+        fix = "lengthen the epoch, lower alpha, or use a law that gives every task its turn"
+        found.append(Finding("starved-task", "train.sampling", finding, fix, fatal=never))
+    return found
