@@ -1,3 +1,39 @@
-"""Several text tasks, one shared trunk: multitask fine-tuning of BERT-family encoders."""
+"""Several text tasks, one shared trunk: multitask fine-tuning of BERT-family encoders.
+
+``cotrunk.train("run.toml", "runs/x")`` trains a config; ``cotrunk.load("runs/x")`` gives a
+`Predictor`, as in ``cotrunk.load("runs/x").predict("sst", ["A lovely film."])``.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cotrunk.predictor import Predictor
 
 __version__ = "0.1.0"
+__all__ = ["__version__", "load", "train"]
+
+
+def train(
+    config: str | Path,
+    out: str | Path,
+    *,
+    resume: bool = False,
+    changes: Sequence[str] = (),
+) -> dict[str, object]:
+    """Train a config into a run folder; ``changes`` are as ``--set``: ``["train.epochs=1"]``."""
+    from cotrunk.commands.training import train_into
+    from cotrunk.settings import read_settings
+
+    path = Path(config)
+    settings = read_settings(path, list(changes))
+    return train_into(settings, path.parent, Path(out), resume=resume, title=path.stem)
+
+
+def load(run: str | Path, *, which: str = "best") -> "Predictor":
+    """The trained network of a run folder, ready to answer."""
+    from cotrunk.experiment import load_model
+    from cotrunk.predictor import Predictor
+
+    return Predictor(load_model(Path(run), which=which))

@@ -11,7 +11,8 @@ import numpy as np
 import torch
 
 from cotrunk.data.examples import Example, Rows, Source
-from cotrunk.data.text import Pieces, View, tokenise
+from cotrunk.data.text import Pieces, View
+from cotrunk.data.tokens import Tokeniser
 from cotrunk.experiment import Model
 from cotrunk.learn.evaluate import outputs
 from cotrunk.learn.metrics import decide
@@ -46,6 +47,7 @@ class Predictor:
     def __init__(self, model: Model) -> None:
         self.model = model
         self.tasks = model.network.tasks
+        self.tokenise = Tokeniser(model.tokenizer)
 
     def predict(self, task: str, texts: Sequence[str | tuple[str, str]]) -> list[Answer]:
         """One task's answers about texts, or about pairs of texts."""
@@ -78,7 +80,7 @@ class Predictor:
                 yield Answered(example.id, {task: found[task][number] for task in tasks})
 
     def _pieces(self, rows: Sequence[tuple[str, ...]]) -> list[Pieces]:
-        ids = iter(tokenise(self.model.tokenizer, [text for row in rows for text in row]))
+        ids = iter(self.tokenise([text for row in rows for text in row]))
         return [tuple(np.array(next(ids), np.int64) for _ in row) for row in rows]
 
 

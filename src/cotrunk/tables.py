@@ -18,7 +18,8 @@ def show_scores(title: str, document: Document) -> None:
         [task, with_interval(s["score"], s["low"], s["high"])]
         for task, s in document["scores"].items()
     ]
-    rows += [[f"overall, {key}", _number(document[key])] for key in ("official", "mean")]
+    overall = document.get("overall", document)
+    rows += [[f"overall, {key}", _number(overall[key])] for key in ("official", "mean")]
     out().print(table(title, ["task", "score [95 % interval]"], rows))
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from cotrunk import blueprint, presets, screen, tables
 from cotrunk.data.check import check
-from cotrunk.data.text import template_of, tokenise, tokens_of
+from cotrunk.data.text import template_of, tokens_of
+from cotrunk.data.tokens import Tokeniser
 from cotrunk.errors import UserError
 from cotrunk.model.heads import HeadPlan
 from cotrunk.model.ledger import Ledger, ledger
@@ -46,7 +47,7 @@ def data_check(arguments: Namespace) -> Document:
     pretrained = find(settings.encoder.weights, base=path.parent)
     views = blueprint.views_of(settings, pretrained.shape)
     tokenizer = load_tokenizer(pretrained)
-    template = template_of(tokenizer)
+    template, tokenise = template_of(tokenizer), Tokeniser(tokenizer)
     document: Document = {"tasks": {}}
     wrong: list[str] = []
     for task in tasks:
@@ -57,9 +58,7 @@ def data_check(arguments: Namespace) -> Document:
         }
 
         def lengths(rows: Sequence[tuple[str, ...]], task: Task = task) -> list[int]:
-            sizes = iter(
-                [len(ids) for ids in tokenise(tokenizer, [t for row in rows for t in row])]
-            )
+            sizes = iter([len(ids) for ids in tokenise([t for row in rows for t in row])])
             return [
                 tokens_of(template, [next(sizes) for _ in row], views[task.name]) for row in rows
             ]

@@ -1,6 +1,5 @@
 """Commands that train."""
 
-import shutil
 import signal
 import time
 from argparse import Namespace
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from cotrunk import presets, screen, tables
 from cotrunk.data.sampling import dry_run
@@ -23,21 +23,30 @@ from cotrunk.runs.folder import RunFolder, best_evaluation
 from cotrunk.settings import Settings, read_settings
 
 Document = dict[str, Any]
-MINBERT_NAME = "{task}-output.csv"
 
 
 def train(arguments: Namespace) -> Document:
     path = Path(arguments.config)
     settings = read_settings(path, arguments.set)
-    out = Path(arguments.out or Path("runs") / path.stem)
     if arguments.dry_run:
         return _dry_run(settings, path.parent, arguments)
-    return train_into(settings, path.parent, out, arguments, title=path.stem)
+    document = train_into(
+        settings,
+        path.parent,
+        Path(arguments.out or Path("runs") / path.stem),
+        title=path.stem,
+        resume=arguments.resume,
+        force=arguments.force,
+    )
+    if document["scores"] and not arguments.json:
+        tables.show_scores(
+            f"{path.stem}: best on dev, after step {document['best_step']}", document
+        )
+    return document
 
 
 def _dry_run(settings: Settings, base: Path, arguments: Namespace) -> Document:
-    with screen.counting("tokenising") as counter:
-        job = prepare(settings, base, progress=counter)
+    job = _prepare(settings, base)
     sampling = [
         plan
         for stream in job.streams
@@ -56,68 +65,70 @@ def _dry_run(settings: Settings, base: Path, arguments: Namespace) -> Document:
 
 
 def train_into(
-    settings: Settings, base: Path, out: Path, arguments: Namespace, *, title: str
+    settings: Settings,
+    base: Path,
+    out: Path,
+    *,
+    title: str,
+    resume: bool = False,
+    force: bool = False,
 ) -> Document:
     """Train into a run folder, or go on there; the folder is locked meanwhile."""
-    going_on = getattr(arguments, "resume", False) and (out / "run.json").exists()
-    # An existing run is looked at before the data are read: refuse early, change nothing.
-    run = RunFolder.open(out) if going_on else RunFolder.create(out)
+    if settings.train.threads:
+        torch.set_num_threads(settings.train.threads)
+    if resume and (out / "run.json").exists():
+        return _go_on(settings, base, RunFolder.open(out), title=title, force=force)
+    if (out / "run.json").exists():
+        RunFolder.create(out)  # refuses at once, and says who holds it
+    job = _prepare(settings, base)
+    run = RunFolder.create(out)
     with run.lock():
-        if settings.train.threads:
-            import torch
+        run.write_document("run", job.record)
+        return _train(job, run, None, title=title)
 
-            torch.set_num_threads(settings.train.threads)
-        try:
-            with screen.counting("tokenising") as counter:
-                job = prepare(settings, base, progress=counter)
-        except BaseException:
-            if not going_on:
-                _remove_empty(run)
-            raise
-        if going_on and not getattr(arguments, "force", False):
+
+def _go_on(settings: Settings, base: Path, run: RunFolder, *, title: str, force: bool) -> Document:
+    with run.lock():
+        job = _prepare(settings, base)
+        if not force:
             _refuse_changes(run.read_document("run"), job.record)
         run.write_document("run", job.record)
-        for note in job.notes:
-            screen.say(f"note: {note}")
-        return _train(job, run, resume=going_on, title=title, quiet=arguments.json)
-
-
-def _train(job: Job, run: RunFolder, *, resume: bool, title: str, quiet: bool) -> Document:
-    start: Checkpoint | None = None
-    if resume:
         start, warnings = run.latest_good()
         for warning in warnings:
             screen.say(f"warning: {warning}")
+        step = start.documents["state"]["step"] if start else 0
+        screen.say(f"{title}: going on after step {step}")
+        return _train(job, run, start, title=title)
+
+
+def _prepare(settings: Settings, base: Path) -> Job:
+    with screen.counting("tokenising") as counter:
+        job = prepare(settings, base, progress=counter)
+    for note in job.notes:
+        screen.say(f"note: {note}")
+    return job
+
+
+def _train(job: Job, run: RunFolder, start: Checkpoint | None, *, title: str) -> Document:
     first = start.documents["state"]["step"] if start else 0
-    if resume:
-        screen.say(f"{title}: going on after step {first}")
     begun = time.monotonic()
     with interruptible() as interrupt:
         events = train_network(
             job.network, job.stages, job.dev, run, job.documents, start, interrupt
         )
-        evaluations = screen.follow(events, steps=job.steps, start=first, title=title)
-    document: Document = {
+        screen.follow(events, steps=job.steps, start=first, title=title)
+    kept = best_evaluation(run)
+    screen.say(f"{title}: the run is in {run.path}")
+    return {
         "run": str(run.path),
         "steps": job.steps,
         "seconds": round(time.monotonic() - begun, 3),
         "parameters": sum(p.numel() for p in job.network.parameters()),
         "bytes": sum(file.stat().st_size for file in run.best.iterdir()),
+        "best_step": kept.get("step"),
+        "scores": {task: kept["scores"][task] for task in job.network.tasks} if kept else {},
+        "overall": {key: kept.get(key) for key in ("official", "mean")},
     }
-    kept = best_evaluation(run)
-    if kept:
-        document |= {"best_step": kept["step"], "scores": kept["scores"]}
-        document["overall"] = {key: kept[key] for key in ("official", "mean")}
-    if not quiet and evaluations:
-        tables.show_scores(f"{title}: best on dev, after step {kept['step']}", kept)
-    screen.say(f"{title}: the run is in {run.path}")
-    return document
-
-
-def _remove_empty(run: RunFolder) -> None:
-    """A run that could not start leaves nothing behind."""
-    if not run.settings.exists() and not any(run.checkpoints.iterdir()):
-        shutil.rmtree(run.path, ignore_errors=True)
 
 
 def _refuse_changes(before: Document, now: Document) -> None:
@@ -169,8 +180,7 @@ def demo(arguments: Namespace) -> Document:
     document: Document = {"runs": []}
     for name in presets.DEMO:
         settings = presets.settings(name, changes=arguments.set)
-        quiet = Namespace(**{**vars(arguments), "json": True})
-        result = train_into(settings, Path.cwd(), out / name, quiet, title=name)
+        result = train_into(settings, Path.cwd(), out / name, title=name)
         document["runs"].append({"plan": name, "sharing": settings.sharing.encoder, **result})
     if not arguments.json:
         tables.show_demo(document["runs"], baselines=_baselines(document["runs"][0]))

@@ -15,7 +15,8 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from cotrunk.data.examples import Example, Rows, Source
-from cotrunk.data.text import Pieces, tokenise
+from cotrunk.data.text import Pieces
+from cotrunk.data.tokens import Tokeniser
 from cotrunk.tasks import Task
 
 FORMAT = 1
@@ -114,11 +115,11 @@ def _write(
     beside = folder.with_name(f"{folder.name}.{uuid.uuid4().hex}")
     beside.mkdir(parents=True)
     try:
-        rows = Rows(task, source)
+        rows, tokenise = Rows(task, source), Tokeniser(tokenizer)
         with _Writer(beside, wide=tokenizer.get_vocab_size() > 1 << 16) as writer:
             for chunk in _chunks(rows):
                 texts = [text for example in chunk for text in example.texts]
-                writer.write(chunk, tokenise(tokenizer, texts))
+                writer.write(chunk, tokenise(texts))
                 progress(len(chunk))
         about = {
             "dropped": rows.dropped,

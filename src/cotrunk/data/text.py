@@ -1,4 +1,4 @@
-"""Texts to token ids, and the ids of a row to the sequences an encoder reads."""
+"""From the token ids of a row's texts to the sequences an encoder reads."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -44,11 +44,6 @@ def template_of(tokenizer: Tokenizer) -> Template:
     begin, end = tuple(single[:1]), tuple(single[1:])
     between = tuple(pair.ids[len(begin) : len(pair.ids) - len(end)])
     return Template(begin, between, end, segment_of_second=pair.type_ids[-1])
-
-
-def tokenise(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[int]]:
-    """Token ids without special tokens, on all cores."""
-    return [e.ids for e in tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
 
 
 def keep_of_pair(first: int, second: int, room: int) -> tuple[int, int]:

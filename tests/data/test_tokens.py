@@ -1,0 +1,58 @@
+"""The dictionary of words says just what the tokenizer says."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+
+from cotrunk.data.tokens import Tokeniser
+from cotrunk.model.tokenizer import character_tokenizer
+
+PIECES = [
+    "[PAD]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "un",
+    "##able",
+    "##s",
+    "good",
+    "Good",
+    "a",
+    "##a",
+    "!",
+]
+
+
+def word_pieces(*, lowercase: bool) -> Tokenizer:
+    vocabulary = {piece: number for number, piece in enumerate(PIECES)}
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.add_special_tokens(["[CLS]", "[SEP]"])
+    return tokenizer
+
+
+TOKENIZERS = {
+    "uncased": word_pieces(lowercase=True),
+    "cased": word_pieces(lowercase=False),
+    "characters": character_tokenizer("bert"),
+    "roberta": character_tokenizer("roberta"),
+}
+LIKELY = st.sampled_from(["good", "Good!", "unable", "[SEP]", "a_b", "\t", "é", "a" * 120, "日本"])
+TEXTS = st.one_of(st.text(), st.lists(LIKELY).map(" ".join), st.lists(LIKELY).map("".join))
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+@settings(max_examples=150, deadline=None)
+@given(texts=st.lists(TEXTS, max_size=4))
+def test_ids_are_those_of_the_tokenizer(name, texts):
+    tokenizer = TOKENIZERS[name]
+    expected = [tokenizer.encode(text, add_special_tokens=False).ids for text in texts]
+    assert Tokeniser(tokenizer)(texts) == expected
+
+
+def test_a_remembered_word_is_not_asked_for_again():
+    tokenise = Tokeniser(TOKENIZERS["uncased"])
+    tokenise(["good unable", "unable good"])
+    assert set(tokenise.words) == {"good", "unable"}
