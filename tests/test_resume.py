@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from cotrunk.cli import main
+from cotrunk.data.sampling import LAWS
 from cotrunk.experiment import prepare
 from cotrunk.learn.train import Interrupt, Stepped
 from cotrunk.learn.train import train as train_network
@@ -35,10 +36,17 @@ def command(config: Path, run: Path, *more: str) -> list[str]:
 
 
 SETTINGS = [
-    ("sampling", "train.sampling=together"),
+    *((law, f"train.sampling={law}") for law in LAWS),
     ("pcgrad", "train.gradients=pcgrad"),
     ("gradvac", "train.gradients=gradvac"),
-    ("annealed", "train.sampling=annealed"),
+    ("cagrad", "train.gradients=cagrad"),
+    ("uncertainty", "train.balance=uncertainty"),
+    ("dwa", "train.balance=dwa", "train.epochs=4"),
+    ("gradnorm", "train.balance=gradnorm"),
+    ("ema", "train.ema=0.9"),
+    ("r-drop", "train.smooth=r-drop"),
+    ("smart", "train.smooth=smart"),
+    ("early-stopping", "train.early_stopping=1", "train.evaluate=2"),
     ("accumulate", "train.accumulate=2"),
     ("course", "train.optimizer=course"),
     ("frozen", "train.freeze=encoder", "sharing.encoder=S2"),

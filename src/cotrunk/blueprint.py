@@ -93,6 +93,7 @@ def projected_plan(
         raise UserError(
             f"sharing.pal.layers: the encoder has layers 0..{shape.layers - 1}; "
             + (f"there is no layer {absent[0]}" if absent else "none is named")
+            + '; name some of these, or write layers = "all"'
         )
     return ProjectedPlan(who, size, heads, depths, gelu, bias)
 
@@ -126,7 +127,9 @@ def _wrong_head(settings: Settings, task: Task, tasks: Mapping[str, Task]) -> li
         wrong.append(f'{place}.reads: pair = "cosine" has no layer to read with; use "all"')
     if part.swap and (task.texts == 1 or part.pair != "joined"):
         wrong.append(f'{place}.swap needs two texts and pair = "joined"')
-    for read in part.reads:
+    for read in dict.fromkeys(part.reads):
+        if part.reads.count(read) > 1:
+            wrong.append(f"{place}.reads: {read!r} stands there {part.reads.count(read)} times")
         if read not in tasks:
             wrong.append(f"{place}.reads: {read!r} is no task; tasks are {', '.join(tasks)}")
         elif read == task.name:
@@ -142,7 +145,10 @@ def _wrong_head(settings: Settings, task: Task, tasks: Mapping[str, Task]) -> li
             wrong.append(f'{place}.reading.what = "hidden": {read!r} is a cosine and has none')
     circle = _circle(settings, task.name)
     if circle and circle[0] == min(circle):
-        wrong.append(f"{place}.reads: heads cannot read in a circle: {' reads '.join(circle)}")
+        wrong.append(
+            f"{place}.reads: heads cannot read in a circle: {' reads '.join(circle)}; "
+            "leave one of these reads out"
+        )
     return wrong
 
 

@@ -20,7 +20,7 @@ from cotrunk.data.cache import Corpus, Progress, load_corpus
 from cotrunk.data.stream import Stream
 from cotrunk.data.text import Template, View, template_of
 from cotrunk.errors import UserError
-from cotrunk.learn.train import Planned
+from cotrunk.learn.state import Planned
 from cotrunk.model.inherit import difference, inherit
 from cotrunk.model.initial import initialise
 from cotrunk.model.network import Network
@@ -29,7 +29,14 @@ from cotrunk.model.shape import Shape, config_from_shape, shape_from_config
 from cotrunk.runs.checkpoint import read_checkpoint
 from cotrunk.runs.folder import RunFolder
 from cotrunk.settings import Settings, check_settings
-from cotrunk.stages import Parts, plan_stages, refuse_senseless_freezing, stream_of
+from cotrunk.stages import (
+    Parts,
+    findings_before,
+    plan_stages,
+    refuse_senseless_freezing,
+    refuse_senseless_gradients,
+    stream_of,
+)
 from cotrunk.tasks import Task
 
 
@@ -96,6 +103,7 @@ def prepare(settings: Settings, base: Path, *, progress: Progress = lambda _: No
     shape = with_dropout(pretrained.shape, settings)
     plan, views = plan_of(settings, shape), views_of(settings, shape)
     refuse_senseless_freezing(settings, plan)
+    refuse_senseless_gradients(settings)
     tokenizer = load_tokenizer(pretrained)
     template = template_of(tokenizer)
     read = {
@@ -126,6 +134,10 @@ def prepare(settings: Settings, base: Path, *, progress: Progress = lambda _: No
         "config": config_from_shape(shape),
         "tokenizer": tokenizer.to_str(),
     }
+    findings = findings_before(parts, streams)
+    if any(finding.fatal for finding in findings):
+        raise UserError(*(str(finding) for finding in findings))
+    notes += tuple(f"warning: {finding}" for finding in findings)
     stages = plan_stages(parts, streams)
     return Job(network, stages, streams, read["dev"], record, documents, notes)
 

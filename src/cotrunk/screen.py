@@ -82,6 +82,8 @@ def follow(events: Iterable[Event], *, steps: int, start: int, title: str) -> li
     evaluations: list[Evaluated] = []
     with watch(title, steps, start) as shown:
         for event in events:
+            for finding in event.findings:
+                say(f"warning: {finding}")
             if isinstance(event, Stepped):
                 shown.stepped(event)
             else:

@@ -137,6 +137,8 @@ class Train(Part):
     batches_per_epoch: Positive | None = None
     share_of_data: Annotated[float, Field(gt=0, le=1)] | None = None
     gradients: Method = "sum"
+    gradient_scope: Literal["group", "layer"] = "group"
+    gradient_options: dict[str, float | str] = {}
     optimizer: Literal["adamw", "course"] = "adamw"
     schedule: Literal["none", "linear", "cosine", "one-cycle"] = "linear"
     warmup: Share = 0.1
@@ -148,6 +150,13 @@ class Train(Part):
     evaluate: Literal["epoch", "never"] | Positive = "epoch"
     checkpoint: Literal["epoch", "never"] | Positive = "epoch"
     keep: str = "official"
+    keep_each: bool = False
+    early_stopping: Positive | None = None
+    ema: Share | None = None
+    smooth: Literal["none", "r-drop", "smart"] = "none"
+    smooth_options: dict[str, float] = {}
+    balance: Literal["fixed", "uncertainty", "dwa", "gradnorm"] = "fixed"
+    balance_options: dict[str, float] = {}
     on_nan: Literal["stop", "skip"] = "stop"
     freeze: Literal["nothing", "encoder"] = "nothing"
     init_from: str | None = None

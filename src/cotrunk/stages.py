@@ -3,11 +3,15 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from cotrunk.data.cache import Corpus
-from cotrunk.data.sampling import Law
+from cotrunk.data.sampling import ALL_TASKS_PER_STEP, Law, dry_run
 from cotrunk.data.stream import Stream
 from cotrunk.data.text import Template, View
 from cotrunk.errors import UserError
+from cotrunk.learn import guards
+from cotrunk.learn.balance import balance
 from cotrunk.learn.combine import combiner
 from cotrunk.learn.forward import (
     ENCODER_PLACES,
@@ -18,9 +22,11 @@ from cotrunk.learn.forward import (
     encoder_digest,
 )
 from cotrunk.learn.gradients import Surgery, blocks_of
+from cotrunk.learn.guards import Finding, GradientWatch
 from cotrunk.learn.losses import loss_for
-from cotrunk.learn.optimizer import OPTIMIZERS, parameter_groups, schedule
-from cotrunk.learn.train import Planned, Recipe, Stage
+from cotrunk.learn.optimizer import OPTIMIZERS, parameter_groups, schedule, start_average
+from cotrunk.learn.smooth import smoothing
+from cotrunk.learn.state import Planned, Recipe, Stage
 from cotrunk.model.network import Network
 from cotrunk.model.plan import Plan
 from cotrunk.settings import Settings, Train
@@ -79,31 +85,46 @@ def make_stage(parts: Parts, train: Train, stream: Stream, *, first: int, steps:
         for name, parameter in network.named_parameters()
         if not (frozen and name.startswith(ENCODER_PLACES))
     }
+    for name, parameter in network.named_parameters():  # an earlier stage may have frozen it
+        parameter.requires_grad_(name in trained)
     factors = learning_rate_factors(train, network.shape.layers, list(trained))
     groups = parameter_groups(trained.items(), lr=train.lr, decay=train.decay, factors=factors)
+    weights = {name: part.weight for name, part in settings.tasks.items()}
+    balanced = balance(train.balance, parts.tasks, weights, train.balance_options)
     surgery = None
-    if train.gradients != "sum":
-        blocks = blocks_of(trained.items(), network.moved_by())
-        surgery = Surgery(blocks, list(settings.tasks), combiner(train.gradients), seed=train.seed)
+    if train.gradients != "sum" or balanced.needs_norms:
+        surgery = Surgery(
+            blocks_of(trained.items(), network.moved_by()),
+            list(settings.tasks),
+            combiner(train.gradients, train.gradient_options),
+            seed=train.seed,
+            scope=train.gradient_scope,
+        )
     return Stage(
         first=first,
         network=network,
         trained=trained,
+        average=start_average(trained) if train.ema is not None else {},
         stream=stream,
         forward=forward_of(parts, parts.train, frozen=frozen),
         judge=forward_of(parts, parts.dev, frozen=frozen),
         optimizer=OPTIMIZERS[train.optimizer](groups),
         surgery=surgery,
+        balance=balanced,
+        watch=GradientWatch(trained, network.moved_by()),
         recipe=recipe_of(settings, train, parts.tasks, steps=steps, all_steps=stream.steps),
         device=next(network.parameters()).device,
     )
 
 
 def forward_of(parts: Parts, corpora: Mapping[str, Corpus], *, frozen: bool) -> Forward:
-    """The way of rows through the network; a frozen encoder is passed only once."""
+    """The way of rows through the network; a frozen encoder is passed only once.
+
+    Projected attention lies inside the encoder: with it there is nothing to keep.
+    """
     network = parts.network
     device = next(network.parameters()).device
-    if not frozen:
+    if not frozen or network.projected is not None:
         return Live(network, corpora, parts.views, parts.template, device)
     encoder = encoder_digest(network)
     features = {
@@ -120,19 +141,22 @@ def recipe_of(
     return Recipe(
         steps=steps,
         seed=train.seed,
-        weights={name: part.weight for name, part in parts.items()},
         losses={
             task.name: loss_for(
                 task, parts[task.name].loss, smoothing=parts[task.name].label_smoothing
             )
             for task in tasks
         },
+        smoothing=smoothing(train.smooth, train.smooth_options),
         lr=train.lr,
         schedule=schedule(train.schedule, steps=max(all_steps, 1), warmup=train.warmup),
         clip=train.clip,
         evaluate=train.evaluate,
         checkpoint=train.checkpoint,
         keep=train.keep,
+        keep_each=train.keep_each,
+        patience=train.early_stopping,
+        ema=train.ema,
         max_seconds=train.max_seconds,
         on_nan=train.on_nan,
         soft_l2=settings.sharing.soft.l2,
@@ -156,15 +180,61 @@ def learning_rate_factors(train: Train, layers: int, names: Sequence[str]) -> di
 
 
 def refuse_senseless_freezing(settings: Settings, plan: Plan) -> None:
-    """Copies of a frozen encoder would stay equal for ever."""
-    if not any(train.freeze == "encoder" for train in settings.stages_of_training):
+    """Copies of an encoder that no stage trains would stay equal for ever."""
+    if any(train.freeze != "encoder" for train in settings.stages_of_training):
         return
-    if len(settings.stages_of_training) > 1:
-        return  # a later stage may train what this one leaves alone
     copied = [place for place, groups in plan.partitions() if len(groups) > 1]
-    inside = [place for place in copied if place.startswith(("embeddings", "layers", "pooler"))]
+    inside = [place for place in copied if f"{place}.".startswith(ENCODER_PLACES)]
     if inside:
+        place = inside[0].split(".")[0]
+        instead = "" if place == "layers" else f' and sharing.{place} = "S"'
         raise UserError(
             f'train.freeze = "encoder", but the plan copies {inside[0]}: copies that are not '
-            f'trained stay equal; write sharing.encoder = "S{len(plan.layers)}"'
+            f'trained stay equal; write sharing.encoder = "S{len(plan.layers)}"{instead}'
         )
+
+
+def refuse_senseless_gradients(settings: Settings) -> None:
+    """A method that weighs tasks against each other needs steps with two of them."""
+    for train in settings.stages_of_training:
+        alone = train.sampling not in ALL_TASKS_PER_STEP and train.accumulate == 1
+        wanted = train.gradients if train.gradients not in ("sum", "mean") else ""
+        if alone and (wanted or train.balance == "gradnorm"):
+            key = f"gradients = {wanted!r}" if wanted else 'balance = "gradnorm"'
+            raise UserError(
+                f"train.{key} compares the tasks of a step, but sampling = {train.sampling!r} never "
+                'gives it two; use sampling = "together", or accumulate several batches'
+            )
+        if train.smooth == "smart" and train.freeze == "encoder":
+            raise UserError(
+                'train.smooth = "smart" nudges the embeddings, which freeze = "encoder" passes by'
+            )
+
+
+def findings_before(parts: Parts, streams: Sequence[Stream]) -> list[Finding]:
+    """What can be seen to be wrong before the first step."""
+    settings, network = parts.settings, parts.network
+    found: list[Finding | None] = []
+    for train, stream in zip(settings.stages_of_training, streams, strict=True):
+        rates = {train.lr, train.head_lr or train.lr}
+        found.append(guards.idle_decay(rates, train.decay))
+        plans = dry_run(
+            stream.law, stream.sizes, batch=stream.batch, seed=stream.seed, epochs=stream.epochs
+        )
+        found += guards.starved_tasks(plans)
+    for task in parts.tasks:
+        found.append(guards.unreachable_labels(task, network.head_plans[task.name]))
+        train_rows, dev_rows = parts.train[task.name], parts.dev.get(task.name)
+        if dev_rows is None:
+            continue
+        if train_rows.key == dev_rows.key:
+            found += guards.selected_by_test(
+                task.name, {"train": train_rows.digest, "dev": dev_rows.digest}
+            )
+        else:
+            found.append(
+                guards.train_dev_overlap(
+                    task.name, np.asarray(train_rows.fingerprint), np.asarray(dev_rows.fingerprint)
+                )
+            )
+    return [finding for finding in found if finding is not None]

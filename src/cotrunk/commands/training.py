@@ -105,7 +105,7 @@ def _prepare(settings: Settings, base: Path) -> Job:
     with screen.counting("tokenising") as counter:
         job = prepare(settings, base, progress=counter)
     for note in job.notes:
-        screen.say(f"note: {note}")
+        screen.say(note if note.startswith("warning: ") else f"note: {note}")
     return job
 
 

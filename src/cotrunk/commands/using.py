@@ -17,7 +17,7 @@ from cotrunk.errors import UserError
 from cotrunk.experiment import Model, corpora_of, load_model
 from cotrunk.learn.forward import Live
 from cotrunk.learn.metrics import Score, overall
-from cotrunk.learn.train import scores_on
+from cotrunk.learn.train import outputs_on, scores_of
 from cotrunk.predictor import WRITERS, Answered, Predictor, row_of, write_minbert
 
 Document = dict[str, Any]
@@ -36,7 +36,7 @@ def evaluate(arguments: Namespace) -> Document:
         raise UserError(f"tasks.{missing[0]}.{arguments.split}: the run names no such file")
     device = next(model.network.parameters()).device
     forward = Live(model.network, corpora, model.views, model.template, device)
-    scores = scores_on(forward, corpora, model.network)
+    scores = scores_of(model.network, outputs_on(forward, corpora), corpora)
     document = scores_document(scores)
     if not arguments.json:
         tables.show_scores(

@@ -5,8 +5,9 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
@@ -19,7 +20,7 @@ from cotrunk.data.text import Pieces
 from cotrunk.data.tokens import Tokeniser
 from cotrunk.tasks import Task
 
-FORMAT = 1
+FORMAT = 2
 CHUNK = 8192
 HASH_BLOCK = 1 << 20
 Progress = Callable[[int], None]
@@ -37,6 +38,7 @@ class Corpus:
     id_byte: np.ndarray
     id_offset: np.ndarray
     line: np.ndarray
+    fingerprint: np.ndarray
     digest: str
     key: str
     dropped: tuple[str, ...]
@@ -147,7 +149,15 @@ class _Writer:
         self.token_type = np.uint32 if wide else np.uint16
         self.files: dict[str, BinaryIO] = {
             name: (folder / name).open("wb")
-            for name in (_token_name(wide), "offset", "label", "id_byte", "id_offset", "line")
+            for name in (
+                _token_name(wide),
+                "offset",
+                "label",
+                "id_byte",
+                "id_offset",
+                "line",
+                "fingerprint",
+            )
         }
         self.tokens = self.id_bytes = 0
         self.wide = wide
@@ -173,12 +183,20 @@ class _Writer:
         self._append("offset", ends)
         self._append("label", np.array(labels, np.float64))
         self._append("line", np.array([example.line for example in chunk], np.int64))
+        self._append("fingerprint", fingerprints(chunk))
         self._append("id_byte", np.frombuffer(b"".join(names), np.uint8))
         self._append("id_offset", name_ends)
         self.tokens, self.id_bytes = int(ends[-1]), int(name_ends[-1])
 
     def _append(self, name: str, values: np.ndarray) -> None:
         self.files[name].write(values.tobytes())
+
+
+def fingerprints(examples: Sequence[Example]) -> np.ndarray:
+    """A number for each row's texts, whatever their case, blanks and, of a pair, their order."""
+    folded = (sorted(" ".join(text.casefold().split()) for text in e.texts) for e in examples)
+    digests = (blake2b("\0".join(texts).encode(), digest_size=8).digest() for texts in folded)
+    return np.frombuffer(b"".join(digests), np.uint64)
 
 
 def _token_name(wide: bool) -> str:
@@ -203,6 +221,7 @@ def _open(folder: Path, texts: int, digest: str) -> Corpus:
         id_byte=array("id_byte", np.uint8),
         id_offset=array("id_offset", np.int64),
         line=array("line", np.int64),
+        fingerprint=array("fingerprint", np.uint64),
         digest=digest,
         key=folder.name,
         dropped=tuple(about["dropped"]),

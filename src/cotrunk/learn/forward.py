@@ -5,6 +5,7 @@ Shapes: R rows, O outputs, D width.
 
 import hashlib
 import json
+import shutil
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -19,7 +20,7 @@ from cotrunk.data.cache import Corpus, cache_folder
 from cotrunk.data.packing import Sides
 from cotrunk.data.text import Pieces, Template, View, lay_out
 from cotrunk.learn.evaluate import Tick, by_length, nothing, outputs, row_tokens
-from cotrunk.model.network import Network
+from cotrunk.model.network import Network, Shift, unmoved
 from cotrunk.model.noise import SILENCE, Noise
 from cotrunk.model.owned import States
 from cotrunk.model.plan import Group, group_name
@@ -32,7 +33,9 @@ TOKENS_PER_BATCH = 4096
 class Forward(Protocol):
     """How a task's rows, by number, become its outputs."""
 
-    def output(self, task: str, rows: np.ndarray, noise: Noise) -> Tensor: ...
+    def output(
+        self, task: str, rows: np.ndarray, noise: Noise, shift: Shift = unmoved
+    ) -> Tensor: ...
 
     def outputs(self, task: str, *, tick: Tick = nothing) -> np.ndarray: ...
 
@@ -62,12 +65,12 @@ class Live:
     template: Template
     device: torch.device
 
-    def output(self, task: str, rows: np.ndarray, noise: Noise) -> Tensor:
+    def output(self, task: str, rows: np.ndarray, noise: Noise, shift: Shift = unmoved) -> Tensor:
         pieces = [self.corpora[task].pieces(row) for row in rows.tolist()]
         text, sides = lay_out(self.template, pieces, self.views[task])
         fast = self.device.type == "cuda"
         with torch.autocast(self.device.type, torch.bfloat16, enabled=fast):
-            out = self.network(text.to(self.device), sides.to(self.device), [task], noise)
+            out = self.network(text.to(self.device), sides.to(self.device), [task], noise, shift)
         return out[task].float()
 
     def outputs(self, task: str, *, tick: Tick = nothing) -> np.ndarray:
@@ -97,7 +100,8 @@ class Cached:
     features: Mapping[str, Features]
     device: torch.device
 
-    def output(self, task: str, rows: np.ndarray, noise: Noise) -> Tensor:
+    def output(self, task: str, rows: np.ndarray, noise: Noise, shift: Shift = unmoved) -> Tensor:
+        assert shift is unmoved, "there are no embeddings to shift when vectors are cached"
         kept = self.features[task]
         places = torch.arange(kept.sides * len(rows), device=self.device).split(len(rows))
         chosen = np.concatenate([side * kept.rows + rows for side in range(kept.sides)])
@@ -175,7 +179,7 @@ def _encode(
         text, sides = lay_out(template, [rows[row] for row in chosen], view)
         pooled = network.encode(text.to(device), [task], SILENCE)
         for group, x_SD in pooled.items():
-            name = group_name(group, network.plan.tasks)
+            name = group_name(group)
             if name not in files:
                 files[name] = np.memmap(beside / f"{name}.f32", np.float32, "w+", shape=shape)
             for side, places in enumerate(sides.places):
@@ -183,4 +187,9 @@ def _encode(
         tick()
     for file in files.values():
         file.flush()
-    beside.rename(folder)
+    try:
+        beside.rename(folder)
+    except OSError:
+        if not folder.exists():
+            raise
+        shutil.rmtree(beside)  # another run encoded the same rows meanwhile

@@ -47,7 +47,8 @@ class Surgery:
     """Holds the tasks' gradients of a step until all are there, then combines them.
 
     Private parameters are left as ``backward`` fills them. One graph is alive at a time: a task's
-    gradient is taken right after its own backward pass.
+    gradient is taken right after its own backward pass. ``lengths`` are those of the last step's
+    gradients in the last block that all of its tasks move.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Surgery:
         self.seed, self.scope = seed, scope
         self.held: dict[str, dict[nn.Parameter, Tensor]] = {}
         self.state: dict[str, State] = {}
+        self.lengths: dict[str, float] = {}
 
     def take(self, task: str) -> None:
         """Move what ``backward`` of one task's loss left in the shared parameters out of them."""
@@ -78,23 +80,39 @@ class Surgery:
         conflicts: Conflicts = {}
         random = generator(self.seed, f"surgery {step}")
         gramians = {block: self._gramian(block) for block in self.blocks}
+        self.lengths = self._lengths(gramians)
         for unit, blocks in self._units().items():
             tasks = [task for task in self._present(blocks[0]) if self._moves(task, blocks)]
             chosen = [self._present(blocks[0]).index(task) for task in tasks]
             if not tasks:
                 continue
             gramian = torch.stack([gramians[b][chosen][:, chosen] for b in blocks]).sum(0)
-            names = "+".join(tasks)
-            out = self.combine(gramian, random, self.state.get(f"{unit}/{names}", {}))
-            if out.state:
-                self.state[f"{unit}/{names}"] = out.state
+            weights = self._weigh(f"{unit}/{'+'.join(tasks)}", gramian, random)
             for block in blocks:
-                self._put(block, tasks, out.weights)
+                self._put(block, tasks, weights)
                 if len(tasks) > 1:
                     cosines = _cosines(gramians[block][chosen][:, chosen], tasks)
                     conflicts.setdefault(block.place, {}).update(cosines)
         self.held = {}
         return conflicts
+
+    def _weigh(self, key: str, gramian: Tensor, random: torch.Generator) -> Tensor:
+        """Gradients that are not finite are summed, for the loop to find: solvers fail on them,
+        and a method's memory would never be rid of them.
+        """
+        if not gramian.isfinite().all():
+            return torch.ones(len(gramian), dtype=torch.float64)
+        out = self.combine(gramian, random, self.state.get(key, {}))
+        if out.state:
+            self.state[key] = out.state
+        return out.weights
+
+    def _lengths(self, gramians: Mapping[Block, Tensor]) -> dict[str, float]:
+        for block in reversed(self.blocks):
+            length = gramians[block].diagonal().sqrt()
+            if block.group >= set(self.held) and (length > 0).all():
+                return dict(zip(self._present(block), length.tolist(), strict=True))
+        return {}
 
     def _units(self) -> dict[str, list[Block]]:
         """What is projected together: all blocks of a group, or each block by itself."""
@@ -141,5 +159,5 @@ def _cosines(gramian: Tensor, tasks: Sequence[str]) -> dict[str, float]:
         f"{tasks[j]}|{tasks[i]}": float(gramian[i, j] / (length[i] * length[j]))
         for i in range(len(tasks))
         for j in range(i)
-        if length[i] * length[j] > 0
+        if 0 < length[i] * length[j] < torch.inf
     }

@@ -8,7 +8,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 
 import numpy as np
 import torch
@@ -17,7 +16,6 @@ from torch import Tensor, nn
 
 from cotrunk.data.labels import read_label, shown
 from cotrunk.data.sampling import Plan
-from cotrunk.data.text import Pieces
 from cotrunk.learn.losses import Loss
 from cotrunk.learn.metrics import accuracy
 from cotrunk.model.heads import HeadPlan
@@ -211,15 +209,16 @@ def idle_decay(rates: Iterable[float], decay: float) -> Finding | None:
 
     ``rates`` are the highest learning rates of the groups that decay.
     """
-    idle = sorted({rate for rate in rates if 0 < decay and _rounds_to_one(rate * decay)})
+    idle = [rate for rate in rates if decay > 0 and _rounds_to_one(rate * decay)]
     if not idle:
         return None
+    lr = min(idle)
     return Finding(
         "idle-decay",
         "train.decay",
-        f"{idle[-1]:g} (lr) x {decay:g} is lost in float32, where 1 - {idle[-1] * decay:.2g} is 1: "
-        "no weight ever decays",
-        f"set it above {LEAST_DECAY / idle[-1]:.2g}, or to 0 if that is what you want",
+        f"at lr {lr:g} a decay of {decay:g} is lost in float32, where 1 - {lr * decay:.2g} is 1: "
+        "no such weight ever decays",
+        f"set it above {LEAST_DECAY / lr:.2g}, or to 0 if that is what you want",
     )
 
 
@@ -307,20 +306,6 @@ def not_finite(
     )
 
 
-def row_hashes(rows: Iterable[Pieces]) -> NDArray[np.uint64]:
-    """One number for the tokens of each row; the two texts of a pair may come in either order."""
-    keys = (sorted(piece.astype(np.uint32).tobytes() for piece in pieces) for pieces in rows)
-    return np.fromiter((_hash(texts) for texts in keys), np.uint64)
-
-
-def _hash(texts: Sequence[bytes]) -> int:
-    digest = blake2b(digest_size=8)
-    for text in texts:
-        digest.update(len(text).to_bytes(4, "little"))
-        digest.update(text)
-    return int.from_bytes(digest.digest(), "little")
-
-
 def train_dev_overlap(
     task: str, train: NDArray[np.uint64], dev: NDArray[np.uint64]
 ) -> Finding | None:
@@ -336,7 +321,7 @@ def train_dev_overlap(
     )
 
 
-def test_for_selection(task: str, digests: Mapping[str, str]) -> list[Finding]:
+def selected_by_test(task: str, digests: Mapping[str, str]) -> list[Finding]:
     """``digests`` of the contents of train, dev and test: what selects must be neither other."""
     dev = digests.get("dev")
     found = []
@@ -351,19 +336,18 @@ def test_for_selection(task: str, digests: Mapping[str, str]) -> list[Finding]:
     return found
 
 
-test_for_selection.__test__ = False  # type: ignore[attr-defined]
-
-
 def starved_tasks(plans: Sequence[Plan]) -> list[Finding]:
     """Tasks to which the law gives no batch in some epoch, or in none of them (fatal)."""
     found = []
     for task in plans[0]["batches"] if plans else ():
-        empty = [plan["epoch"] for plan in plans if plan["batches"][task] < 1]
+        empty = [plan for plan in plans if plan["batches"][task] < 1]
         if not empty:
             continue
         never = len(empty) == len(plans)
-        share = plans[empty[0]]["probabilities"][task]
-        listed = ", ".join(map(str, empty[:QUOTED])) + (", ..." if len(empty) > QUOTED else "")
+        share = empty[0]["probabilities"][task]
+        listed = ", ".join(str(plan["epoch"]) for plan in empty[:QUOTED]) + (
+            ", ..." if len(empty) > QUOTED else ""
+        )
         when = "in no epoch" if never else f"not in {len(empty)} of {len(plans)} epochs ({listed})"
         finding = f"task {task} (share {share:.2g}) has a batch {when}"
         fix = "lengthen the epoch, lower alpha, or use a law that gives every task its turn"

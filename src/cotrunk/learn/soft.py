@@ -12,7 +12,8 @@ def soft_penalty(network: Network, *, l2: float, trace: float) -> Tensor:
     The first as in Duong et al. (2015); the second, over the matrix whose rows are the flattened
     copies, as in Yang & Hospedales (2017).
     """
-    total = torch.zeros((), device=next(network.parameters()).device)
+    # It has a gradient even where nothing is copied, or what is copied is frozen.
+    total = torch.zeros((), device=next(network.parameters()).device, requires_grad=True)
     for place, owned in network.owned_modules():
         if place == "heads" or len(owned) < 2:
             continue

@@ -86,7 +86,7 @@ def _backward(grad: Tensor, qkv: Tensor, chance: Tensor, seen: Tensor) -> Tensor
     """The gradient of queries, keys and values from that of what was seen."""
     q, k, v = qkv
     queries = grad.shape[1]
-    out = torch.empty_like(qkv)
+    out = qkv.new_empty(qkv.shape)
     torch.bmm(seen.mT, grad, out=out[2])
     # A dropped chance has seen = 0, so the mask itself is not needed again.
     slope = torch.bmm(grad, v.mT).mul_(seen)

@@ -1,11 +1,39 @@
 """Token, position and segment vectors. Shapes: T tokens, D width."""
 
+from typing import Any
+
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from cotrunk.data.packing import Packed
 from cotrunk.model.noise import Noise
 from cotrunk.model.shape import Shape
+
+
+class _LookUp(torch.autograd.Function):
+    """Rows of a table, whose gradient is added to ``table.grad`` in place.
+
+    A batch touches a few hundred of 30,000 rows. Returned to autograd, its gradient would be a
+    whole table of zeros for every task, and adding it another pass over the table.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, row_T: Tensor) -> Tensor:
+        ctx.table = table
+        ctx.save_for_backward(row_T)
+        return F.embedding(row_T, table)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_TD: Tensor) -> tuple[None, None]:
+        (row_T,) = ctx.saved_tensors
+        table = ctx.table
+        if table.grad is None:
+            table.grad = torch.zeros_like(table)
+        table.grad.index_add_(0, row_T, grad_TD.to(table.dtype))
+        return None, None
 
 
 class Embeddings(nn.Module):
@@ -19,7 +47,7 @@ class Embeddings(nn.Module):
         self.dropout = shape.dropout
 
     def forward(self, text: Packed, noise: Noise) -> Tensor:
-        x_TD = self.words(text.token_T)
+        x_TD: Tensor = _LookUp.apply(self.words.weight, text.token_T)  # type: ignore[no-untyped-call]
         x_TD = x_TD + self.positions(text.position_T + self.first_position)
         if self.segments is not None:
             x_TD = x_TD + F.embedding(text.segment_T, self.segments.weight)

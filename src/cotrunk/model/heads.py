@@ -29,6 +29,10 @@ class Read:
     what: Literal["logits", "probabilities", "hidden"] = "logits"
     gradient: Gradient | float = "stop"
 
+    @property
+    def stops(self) -> bool:
+        return self.gradient in ("stop", 0)
+
 
 @dataclass(frozen=True)
 class HeadPlan:

@@ -1,22 +1,26 @@
 """Start a network from a trained one of another plan: each owner copies what its tasks had."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
 
 from cotrunk.data.text import Template, View, lay_out
 from cotrunk.errors import UserError
+from cotrunk.model.heads import HeadPlan
 from cotrunk.model.network import Network
 from cotrunk.model.noise import SILENCE
 from cotrunk.model.owned import Owned
 from cotrunk.model.plan import Group
+from cotrunk.tasks import Task
 
 
 @torch.no_grad()
 def inherit(network: Network, source: Network) -> list[str]:
     """Copy every parameter whose owners had one owner before; returns the names of the others."""
     before = dict(source.owned_modules())
+    _refuse_other_parts(network, source)
     fresh: list[str] = []
     for place, owned in network.owned_modules():
         for name, copy in owned.items():
@@ -50,6 +54,24 @@ def _tensors(
     return dict(old[serving[0]].named_parameters())
 
 
+def _refuse_other_parts(network: Network, source: Network) -> None:
+    """What the run has and this plan has not, or has otherwise, could only be thrown away."""
+    places = dict(network.owned_modules())
+    lost = [place for place, old in source.owned_modules() if len(old) and place not in places]
+    if lost:
+        raise UserError(
+            f"train.init_from: the run has {', '.join(lost)}, and this plan has not; "
+            "write sharing as it is there, and change only who owns what"
+        )
+    one, other = network.plan.projected, source.plan.projected
+    if one and other and replace(one, who=()) != replace(other, who=()):
+        raise UserError(
+            "train.init_from: sharing.pal of the run has "
+            f"size = {other.size}, heads = {other.heads}, layers = {list(other.depths)}, "
+            f"gelu = {other.gelu}, bias = {other.bias}; write the same, only who may differ"
+        )
+
+
 @torch.inference_mode()
 def difference(
     one: Network,
@@ -58,10 +80,15 @@ def difference(
     template: Template,
     views: Mapping[str, View],
 ) -> float:
-    """How far apart two networks' outputs are at most, on rows of random tokens."""
+    """How far apart two networks' outputs are at most, on rows of random tokens.
+
+    Of tasks whose heads are the same: others have no outputs to compare.
+    """
     random = np.random.default_rng(0)
     largest = 0.0
     for task in tasks:
+        if _heads_for(one, task) != _heads_for(other, task):
+            continue
         rows = [
             tuple(
                 random.integers(0, one.shape.vocabulary, size=n) for _ in range(views[task].texts)
@@ -72,3 +99,15 @@ def difference(
         apart = one(text, sides, [task], SILENCE)[task] - other(text, sides, [task], SILENCE)[task]
         largest = max(largest, apart.abs().max().item())
     return largest
+
+
+def _heads_for(network: Network, task: str) -> list[tuple[Task, HeadPlan]]:
+    """The task and those it reads, as far as they decide about outputs."""
+    plans = network.head_plans
+    return [
+        (
+            network.tasks[name],
+            replace(plans[name], dropout=0.0, inner_dropout=0.0, output_dropout=0.0),
+        )
+        for name in network.needed_by([task])
+    ]

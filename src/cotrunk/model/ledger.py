@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cotrunk.model.plan import Partition, Plan, group_name
+from cotrunk.model.plan import Partition, Plan
 from cotrunk.model.shape import Shape, parameters
 
 FLOAT_BYTES = 4
@@ -53,7 +53,7 @@ class Ledger:
         owners = [
             {
                 "place": entry.place,
-                "groups": [group_name(group, self.tasks).split("+") for group in entry.partition],
+                "groups": [[t for t in self.tasks if t in group] for group in entry.partition],
                 "parameters": entry.each,
             }
             for entry in self.entries

@@ -29,7 +29,15 @@ from cotrunk.model.projected import ProjectedAttention
 from cotrunk.model.shape import Shape
 from cotrunk.tasks import Task
 
+Shift = Callable[[Tensor], Tensor]
+"""Embeddings [tokens, width] -> what the layers see instead."""
 FIRST_ONLY: tuple[Pooling, ...] = ("pooler", "cls")
+Said = dict[tuple[str, bool], list[Answer]]
+"""The answers of a task's head, about a pair or each of its texts; True: its weights frozen."""
+
+
+def unmoved(x_TD: Tensor) -> Tensor:
+    return x_TD
 
 
 class NeckLayer(nn.Module):
@@ -54,57 +62,65 @@ class Network(nn.Module):
         self.tasks = {task.name: task for task in tasks}
         self.head_plans = dict(heads)
         names = plan.tasks
-        self.embeddings = Owned(lambda: Embeddings(shape), plan.embeddings, names)
+        self.embeddings = Owned(lambda: Embeddings(shape), plan.embeddings)
         self.layers = nn.ModuleList(
-            Owned(lambda: Layer(shape), partition, names) for partition in plan.layers
+            Owned(lambda: Layer(shape), partition) for partition in plan.layers
         )
         projected = plan.projected
         self.projected_depths = projected.depths if projected else ()
         self.projected = (
-            Owned(lambda: ProjectedAttention(shape, projected), projected.who, names)
+            Owned(lambda: ProjectedAttention(shape, projected), projected.who)
             if projected
             else None
         )
         pooled = [task for task in names if heads[task].pooling == "pooler"]
         partition = tuple(group for group in plan.pooler if group & set(pooled))
-        self.pooler = Owned(lambda: nn.Linear(shape.width, shape.width), partition, names)
+        self.pooler = Owned(lambda: nn.Linear(shape.width, shape.width), partition)
         self.pooled_norm = (
-            Owned(lambda: nn.LayerNorm(shape.width, eps=1e-12), plan.pooled_norm, names)
+            Owned(lambda: nn.LayerNorm(shape.width, eps=1e-12), plan.pooled_norm)
             if plan.pooled_norm
             else None
         )
         self.neck = nn.ModuleList(
-            Owned(lambda: NeckLayer(shape.width), partition, names) for partition in plan.neck
+            Owned(lambda: NeckLayer(shape.width), partition) for partition in plan.neck
         )
         made = make_heads(self.tasks, heads, shape.width)
-        self.heads = Owned(iter([made[task] for task in names]).__next__, alone(names), names)
+        self.heads = Owned(iter([made[task] for task in names]).__next__, alone(names))
 
     def forward(
-        self, text: Packed, sides: Sides, tasks: Sequence[str], noise: Noise
+        self,
+        text: Packed,
+        sides: Sides,
+        tasks: Sequence[str],
+        noise: Noise,
+        shift: Shift = unmoved,
     ) -> dict[str, Tensor]:
         """The outputs of ``tasks`` for every row, as [rows, outputs]."""
-        return self.answer(self.encode(text, tasks, noise), sides, tasks, noise)
+        return self.answer(self.encode(text, tasks, noise, shift), sides, tasks, noise)
 
-    def encode(self, text: Packed, tasks: Sequence[str], noise: Noise) -> States:
+    def encode(
+        self, text: Packed, tasks: Sequence[str], noise: Noise, shift: Shift = unmoved
+    ) -> States:
         """One vector per sequence, for the tasks and for those whose answers they read."""
         everyone = frozenset(self.needed_by(tasks))
         tokens_by_owner = self.embeddings.route(
-            {everyone: text.token_T}, lambda copy, _, __: copy(text, noise)
+            {everyone: text.token_T}, lambda copy, _, __: shift(copy(text, noise))
         )
         return self._pool(self._climb(tokens_by_owner, text, noise), text)
 
     def answer(
         self, pooled: States, sides: Sides, tasks: Sequence[str], noise: Noise
     ) -> dict[str, Tensor]:
-        """Neck and heads on pooled vectors; a head comes after those it reads."""
+        """Norm, neck and heads on pooled vectors; a head comes after those it reads."""
+        if self.pooled_norm is not None:
+            pooled = self.pooled_norm.route(pooled, lambda copy, x_SD, _: copy(x_SD))
         for layer in self.neck:
             assert isinstance(layer, Owned)
             pooled = layer.route(pooled, lambda copy, x_SD, _: copy(x_SD))
         if not sides.swapped:
-            answers = self._answers(pooled, sides.places, tasks, noise)
-            return {task: answers[task].logit_RO for task in tasks}
-        both = [self._answers(pooled, (place,), tasks, noise) for place in sides.places]
-        return {task: (both[0][task].logit_RO + both[1][task].logit_RO) / 2 for task in tasks}
+            return self._answers(pooled, sides.places, tasks, noise)
+        one, other = (self._answers(pooled, (place,), tasks, noise) for place in sides.places)
+        return {task: (one[task] + other[task]) / 2 for task in tasks}
 
     def needed_by(self, tasks: Sequence[str]) -> list[str]:
         """The tasks and all whose answers they read, directly or not, in reading order."""
@@ -126,14 +142,18 @@ class Network(nn.Module):
 
     def moved_by(self) -> dict[str, Group]:
         """Whose losses move each parameter: its owners', and those of heads that read them."""
-        moved = self.owners()
+        pooled = {task for task, plan in self.head_plans.items() if plan.pooling == "pooler"}
+        moved = {
+            name: group & pooled if name.startswith("pooler.") else group
+            for name, group in self.owners().items()
+        }
         for reader in reading_order(self.head_plans):
             for read in self.head_plans[reader].reads:
-                if read.gradient == "stop":
+                if read.stops:
                     continue
                 for name, group in moved.items():
-                    frozen = read.gradient == "frozen" and name.startswith("heads.")
-                    if read.task in group and not frozen:
+                    kept = read.gradient == "frozen" and name.startswith(f"heads.{read.task}.")
+                    if read.task in group and not kept:
                         moved[name] = group | {reader}
         return moved
 
@@ -160,10 +180,11 @@ class Network(nn.Module):
         asides = self.projected.route(
             states, lambda copy, x, t: copy(x, text, noise, depth=depth, first_only=first_only(t))
         )
+        # A layer reads on as many tokens as what is added to it has.
         return layer.route(
             {mine: _of(states, mine) for mine in asides},
             lambda copy, x, t: copy(
-                x, text, noise, first_only=first_only(t), aside_QD=_of(asides, t)
+                x, text, noise, first_only=first_only(_group(asides, t)), aside_QD=_of(asides, t)
             ),
         )
 
@@ -174,9 +195,7 @@ class Network(nn.Module):
                 mine = frozenset(t for t in tasks if self.head_plans[t].pooling == kind)
                 if mine:
                     pooled |= self._pool_one(kind, mine, x, text)
-        if self.pooled_norm is None:
-            return pooled
-        return self.pooled_norm.route(pooled, lambda copy, x_SD, _: copy(x_SD))
+        return pooled
 
     def _pool_one(self, kind: Pooling, tasks: Group, x: Tensor, text: Packed) -> States:
         if kind not in FIRST_ONLY:
@@ -188,26 +207,36 @@ class Network(nn.Module):
 
     def _answers(
         self, pooled: States, places: tuple[Tensor, ...], tasks: Sequence[str], noise: Noise
-    ) -> dict[str, Answer]:
-        answers: dict[str, Answer] = {}
-        for name in self.needed_by(tasks):
+    ) -> dict[str, Tensor]:
+        needed, said = self.needed_by(tasks), Said()
+        for name in needed:
             vectors = [_of(pooled, frozenset([name])).index_select(0, place) for place in places]
-            about_one = self.tasks[name].texts == 1 and len(vectors) == 2
             # A one-text head that a pair's head reads answers about each of the two texts.
-            views = [[vector] for vector in vectors] if about_one else [vectors]
-            head: Callable[..., Answer] = self.heads.copy_of(name)
-            reads = self._reads(name, answers)
-            if name not in tasks and self._read_frozen(name):
-                head = _Frozen(self.heads.copy_of(name))
-            answers[name] = _both([head(view, reads, noise) for view in views])
-        return answers
+            about_each = self.tasks[name].texts == 1 and len(vectors) == 2
+            views = [[vector] for vector in vectors] if about_each else [vectors]
+            for frozen in self._ways(name, needed, tasks):
+                head = self.heads.copy_of(name)
+                call: Callable[..., Answer] = _Frozen(head) if frozen else head
+                said[name, frozen] = [
+                    call(view, self._reads(name, said, side if about_each else None), noise)
+                    for side, view in enumerate(views)
+                ]
+        return {task: _joined(said[task, False]).logit_RO for task in tasks}
 
-    def _reads(self, name: str, answers: Mapping[str, Answer]) -> list[Tensor]:
-        return [self._read(read, answers[read.task]) for read in self.head_plans[name].reads]
+    def _ways(self, name: str, needed: Sequence[str], tasks: Sequence[str]) -> list[bool]:
+        """Whether a head is to answer with its weights frozen, or not, or both."""
+        reads = [read for task in needed for read in self.head_plans[task].reads]
+        frozen = {read.gradient == "frozen" for read in reads if read.task == name}
+        return sorted(frozen | {False} if name in tasks else frozen)
 
-    def _read_frozen(self, name: str) -> bool:
-        reads = [read for plan in self.head_plans.values() for read in plan.reads]
-        return any(read.task == name and read.gradient == "frozen" for read in reads)
+    def _reads(self, name: str, said: Said, side: int | None) -> list[Tensor]:
+        """What others said about one side of a separate pair, or about the whole row."""
+        reads = self.head_plans[name].reads
+        found = [said[read.task, read.gradient == "frozen"] for read in reads]
+        return [
+            self._read(read, _joined(answers) if side is None else answers[side])
+            for read, answers in zip(reads, found, strict=True)
+        ]
 
     def _read(self, read: Read, answer: Answer) -> Tensor:
         x = answer.hidden_RF if read.what == "hidden" else answer.logit_RO
@@ -215,10 +244,10 @@ class Network(nn.Module):
             task = self.tasks[read.task]
             parts = x.split(task.outputs, dim=1)
             x = torch.cat([probabilities(task, part) for part in parts], dim=1)
-        if read.gradient == "stop":
+        if read.stops:
             return x.detach()
-        if isinstance(read.gradient, float):
-            return x * read.gradient + x.detach() * (1 - read.gradient)
+        if not isinstance(read.gradient, str):
+            return x.detach() + (x - x.detach()) * read.gradient
         return x
 
 
@@ -259,11 +288,15 @@ def pool_tokens(kind: Pooling, x_TD: Tensor, text: Packed) -> Tensor:
     return total_SD / length_S[:, None] if kind == "mean" else total_SD
 
 
+def _group(states: States, tasks: Group) -> Group:
+    return next(owners for owners in states if tasks <= owners)
+
+
 def _of(states: States, tasks: Group) -> Tensor:
-    return next(x for owners, x in states.items() if tasks <= owners)
+    return states[_group(states, tasks)]
 
 
-def _both(answers: list[Answer]) -> Answer:
+def _joined(answers: list[Answer]) -> Answer:
     if len(answers) == 1:
         return answers[0]
     return Answer(

@@ -28,8 +28,7 @@ class Noise:
     def mask(self, shape: torch.Size, rate: float) -> Tensor:
         """0 with probability ``rate``, else 1 / (1 - rate); the rate is rounded to 1 / 65536.
 
-        On the CPU each unit is a 16-bit lane of a fast generator. Lanes are whole numbers, so
-        scaling their distance to the threshold and clamping it yields exactly two values.
+        On the CPU each unit is a 16-bit lane of a fast generator, compared in place.
         """
         if self.device.type != "cpu":
             kept = torch.rand(shape, generator=self.generator, device=self.device) >= rate
@@ -37,9 +36,8 @@ class Noise:
         count = shape.numel()
         lanes = self.bits.random_raw(-(-count // 4)).view(np.int16)[:count]
         threshold = round(rate * LANES)
-        scale = LANES / (LANES - threshold)
-        mask = torch.from_numpy(lanes).view(shape).to(torch.float32)
-        return mask.sub_(threshold - 1 - LANES // 2).mul_(scale).clamp_(0, scale)
+        kept = torch.from_numpy(lanes).view(shape).ge_(threshold - LANES // 2)
+        return kept.to(torch.float32).mul_(LANES / (LANES - threshold))
 
 
 SILENCE = Noise()

@@ -1,6 +1,6 @@
 """The only place that routes: one copy of a module per group of tasks."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from torch import Tensor, nn
 
@@ -13,11 +13,11 @@ States = dict[Group, Tensor]
 class Owned(nn.ModuleDict):
     """Copies of one module, keyed by the tasks that own them."""
 
-    def __init__(
-        self, make: Callable[[], nn.Module], partition: Partition, tasks: Sequence[str]
-    ) -> None:
-        super().__init__({group_name(group, tasks): make() for group in partition})
-        self.owners = {group_name(group, tasks): group for group in partition}
+    def __init__(self, make: Callable[[], nn.Module], partition: Partition) -> None:
+        super().__init__()
+        for group in partition:  # not add_module: a task may be called "type" or "values"
+            self._modules[group_name(group)] = make()
+        self.owners = {group_name(group): group for group in partition}
 
     def copy_of(self, task: str) -> nn.Module:
         return next(self[name] for name, group in self.owners.items() if task in group)

@@ -66,9 +66,10 @@ def alone(tasks: Sequence[str]) -> Partition:
     return tuple(frozenset([task]) for task in tasks)
 
 
-def group_name(group: Group, tasks: Sequence[str]) -> str:
-    """The members in the order of the tasks, e.g. ``sst+sts``: names a copy in checkpoints."""
-    return "+".join(task for task in tasks if task in group)
+def group_name(group: Group) -> str:
+    """The members by name, e.g. ``sst+sts``: names a copy in checkpoints, in whatever order the
+    tasks are written."""
+    return "+".join(sorted(group))
 
 
 def parse_partitions(text: str, tasks: Sequence[str], *, place: str) -> tuple[Partition, ...]:

@@ -1,0 +1,178 @@
+"""What training changes, and how it is saved so that a resumed run goes on to the same last bit."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from cotrunk.data.stream import Stream
+from cotrunk.learn.balance import Balance
+from cotrunk.learn.forward import Forward
+from cotrunk.learn.gradients import Surgery
+from cotrunk.learn.guards import GradientWatch
+from cotrunk.learn.losses import Loss
+from cotrunk.learn.optimizer import load_optimizer_state, optimizer_state, start_average
+from cotrunk.learn.smooth import Smoothing
+from cotrunk.model.network import Network
+from cotrunk.runs.checkpoint import Checkpoint
+from cotrunk.runs.folder import RunFolder
+
+Due = Literal["epoch", "never"] | int
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The numbers of a stage of training that are not the network's or the data's."""
+
+    steps: int
+    seed: int
+    losses: Mapping[str, Loss]
+    smoothing: Smoothing
+    lr: float
+    schedule: Callable[[int], float]
+    clip: float
+    evaluate: Due
+    checkpoint: Due
+    keep: str
+    keep_each: bool
+    patience: int | None
+    ema: float | None
+    max_seconds: float | None
+    on_nan: Literal["stop", "skip"]
+    soft_l2: float
+    soft_trace: float
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stretch of training with its own recipe: ``first`` is the step at which it begins.
+
+    ``trained`` are the parameters that move, the others are frozen while it lasts; ``average`` is
+    their moving average, empty where none is asked for.
+    """
+
+    first: int
+    network: Network
+    trained: Mapping[str, torch.nn.Parameter]
+    average: dict[str, Tensor]
+    stream: Stream
+    forward: Forward
+    judge: Forward
+    optimizer: torch.optim.Optimizer
+    surgery: Surgery | None
+    balance: Balance
+    watch: GradientWatch
+    recipe: Recipe
+    device: torch.device
+
+    @property
+    def last(self) -> int:
+        return self.first + self.recipe.steps
+
+    def epoch(self, step: int) -> int:
+        return self.stream.epoch_of(step - self.first)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A stage that is made when it begins: it may depend on what those before it learned."""
+
+    first: int
+    steps: int
+    make: Callable[[], Stage]
+
+
+@dataclass
+class Progress:
+    """Where a run stands; all of it is in a checkpoint. Steps count through all stages.
+
+    ``stale`` counts the evaluations since a task was last at its best.
+    """
+
+    step: int = 0
+    evaluated: int = -1
+    best: float = -math.inf
+    best_step: int = -1
+    skipped: int = 0
+    task_best: dict[str, float] = field(default_factory=dict)
+    stale: dict[str, int] = field(default_factory=dict)
+
+    def is_done(self, task: str, patience: int | None) -> bool:
+        return patience is not None and self.stale.get(task, 0) >= patience
+
+
+def save(stage: Stage, run: RunFolder, at: Progress) -> Path:
+    """Write all that a resumed run needs to go on as if it had never stopped."""
+    state = {
+        "step": at.step,
+        "evaluated": at.evaluated,
+        "best": at.best if math.isfinite(at.best) else None,
+        "best_step": at.best_step,
+        "skipped": at.skipped,
+        "task_best": at.task_best,
+        "stale": at.stale,
+        "metrics_bytes": run.metrics_bytes(),
+    }
+    surgery = stage.surgery.state if stage.surgery else {}
+    tensors = {
+        "model": tensors_of(stage.network),
+        "optimizer": optimizer_state(stage.optimizer, stage.trained),
+        "surgery": {f"{unit} {key}": t for unit, s in surgery.items() for key, t in s.items()},
+        "balance": stage.balance.state(),
+        "average": stage.average,
+    }
+    return run.save_step(at.step, tensors, {"state": state})
+
+
+def progress_of(checkpoint: Checkpoint) -> Progress:
+    state = checkpoint.documents["state"]
+    return Progress(
+        step=state["step"],
+        evaluated=state["evaluated"],
+        best=-math.inf if state["best"] is None else state["best"],
+        best_step=state["best_step"],
+        skipped=state["skipped"],
+        task_best=state["task_best"],
+        stale=state["stale"],
+    )
+
+
+def restore(stage: Stage, checkpoint: Checkpoint) -> None:
+    """Give a stage back what it remembered; the network has its weights already."""
+    load_optimizer_state(stage.optimizer, stage.trained, checkpoint.tensors("optimizer"))
+    stage.balance.load(checkpoint.tensors("balance"))
+    for name, tensor in checkpoint.tensors("average").items():
+        stage.average[name].copy_(tensor)
+    if stage.surgery:
+        for name, tensor in checkpoint.tensors("surgery").items():
+            unit, key = name.split(" ")
+            stage.surgery.state.setdefault(unit, {})[key] = tensor
+
+
+@contextmanager
+def averaged(stage: Stage) -> Iterator[None]:
+    """The network with its averaged weights, if there are any, for as long as it is looked at."""
+    if not stage.average:
+        yield
+        return
+    current = start_average(stage.trained)
+    _put(stage, stage.average)
+    try:
+        yield
+    finally:
+        _put(stage, current)
+
+
+@torch.no_grad()
+def _put(stage: Stage, weights: Mapping[str, Tensor]) -> None:
+    for name, parameter in stage.trained.items():
+        parameter.copy_(weights[name])
+
+
+def tensors_of(network: Network) -> dict[str, Tensor]:
+    return {name: tensor.detach().cpu() for name, tensor in network.state_dict().items()}

@@ -1,0 +1,163 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+from cotrunk.learn.metrics import Score, accuracy, baseline, decide, overall, pearson, score
+from cotrunk.tasks import Task
+
+SST = Task("sst", "classes", 1, classes=("0", "1", "2", "3", "4"))
+PARA = Task("para", "binary", 2)
+STS = Task("sts", "score", 2, high=5.0)
+
+# Published rows: sst, para, sts, then the overall score that was printed, by which formula.
+PRINTED = {
+    "hybrid paper, baseline": (0.312, 0.369, -0.009, 0.392, "official"),
+    "hybrid paper, 1-bert": (0.497, 0.854, 0.863, 0.761, "official"),
+    "hybrid paper, 3-bert": (0.513, 0.868, 0.872, 0.772, "official"),
+    "hybrid paper, hybrid": (0.510, 0.871, 0.869, 0.772, "official"),
+    "mastery, leaderboard": (0.513, 0.797, 0.332, 0.659, "official"),
+    "pals, single": (0.523, 0.780, 0.521, 0.608, "mean"),
+    "pals, minbert annealed": (0.495, 0.771, 0.502, 0.589, "mean"),
+    "pals, minbert round robin": (0.507, 0.769, 0.508, 0.595, "mean"),
+    "pals, minbert proportional": (0.529, 0.777, 0.472, 0.593, "mean"),
+    "pals, annealed (printed .580)": (0.519, 0.775, 0.448, 0.581, "mean"),
+    "pals, round robin": (0.489, 0.757, 0.429, 0.558, "mean"),
+    "pals, proportional": (0.509, 0.779, 0.489, 0.592, "mean"),
+    "pals, annealed 326": (0.500, 0.780, 0.488, 0.589, "mean"),
+    "mops, train": (0.823, 0.639, 0.789, 0.750, "mean"),
+    "mops, val": (0.524, 0.625, 0.352, 0.500, "mean"),
+    "mops, test": (0.523, 0.631, 0.288, 0.481, "mean"),
+}
+RECOMPUTED = {
+    "hybrid paper, hybrid on test": (0.526, 0.882, 0.879, 0.7825, 0.7623),
+    "progressive, baseline": (0.439, 0.819, 0.508, 0.6707, 0.5887),
+    "progressive, shared": (0.488, 0.829, 0.591, 0.7042, 0.6360),
+    "pals, single": (0.523, 0.780, 0.521, 0.6878, 0.6080),
+    "pals, minbert round robin": (0.507, 0.769, 0.508, 0.6767, 0.5947),
+    "pals, minbert proportional": (0.529, 0.777, 0.472, 0.6807, 0.5927),
+    "mops, test": (0.523, 0.631, 0.288, 0.5993, 0.4807),
+}
+
+
+def scores(sst: float, para: float, sts: float) -> dict[str, Score]:
+    values = {"sst": ("accuracy", sst), "para": ("accuracy", para), "sts": ("pearson", sts)}
+    return {task: Score(metric, value, 0, 0, 1) for task, (metric, value) in values.items()}
+
+
+@pytest.mark.parametrize(
+    ("sst", "para", "sts", "printed", "formula"), PRINTED.values(), ids=PRINTED
+)
+def test_overall_gives_what_the_reports_print(sst, para, sts, printed, formula):
+    assert round(overall(scores(sst, para, sts))[formula], 3) == printed
+
+
+@pytest.mark.parametrize(
+    ("sst", "para", "sts", "official", "mean"), RECOMPUTED.values(), ids=RECOMPUTED
+)
+def test_overall_gives_both_truths(sst, para, sts, official, mean):
+    found = overall(scores(sst, para, sts))
+    assert found["official"] == pytest.approx((sst + para + (sts + 1) / 2) / 3)
+    assert found["official"] == pytest.approx(official, abs=5.1e-5)
+    assert found["mean"] == pytest.approx(mean, abs=5.1e-5)
+    assert found["sum"] == pytest.approx(sst + para + sts)
+
+
+def test_the_two_formulas_rank_systems_differently():
+    robin = overall(scores(*RECOMPUTED["pals, minbert round robin"][:3]))
+    proportional = overall(scores(*RECOMPUTED["pals, minbert proportional"][:3]))
+    assert robin["mean"] > proportional["mean"]
+    assert robin["official"] < proportional["official"]
+
+
+@pytest.mark.parametrize("rows", [2, 3, 863])
+def test_pearson_equals_scipy(rows):
+    random = np.random.default_rng(rows)
+    x = random.normal(size=rows)
+    y = x + random.normal(size=rows)
+    assert pearson(x, y) == pytest.approx(stats.pearsonr(x, y).statistic, abs=1e-12)
+    assert pearson(x, -3 * x + 1) == pytest.approx(-1)
+    assert pearson(2 * x + 7, y) == pytest.approx(pearson(x, y))
+
+
+@pytest.mark.parametrize("constant", [0.0, 0.1, 2.613])
+def test_pearson_of_a_constant_is_no_number(constant):
+    varied = np.random.default_rng(0).normal(size=863)
+    same = np.full(863, constant)
+    assert np.isnan(pearson(same, varied))
+    assert np.isnan(pearson(varied, same))
+    found = score(STS, same[:, None], varied)
+    assert np.isnan([found.score, found.low, found.high]).all()
+
+
+def test_decisions_are_a_class_a_side_or_the_score_itself():
+    output = np.array([[0.1, 0.5, 0.2, 0.0, -1.0], [9.0, 1.0, 2.0, 3.0, 4.0]], np.float32)
+    assert decide(SST, output).tolist() == [1, 0]
+    assert decide(PARA, np.array([[-0.1], [0.0], [0.1]])).tolist() == [0, 0, 1]
+    assert decide(STS, np.array([[4.7], [-0.2]])).tolist() == [4.7, -0.2]
+
+
+def test_accuracy_counts_equal_answers():
+    assert accuracy(np.array([1.0, 2.0, 3.0]), np.array([1.0, 0.0, 3.0])) == pytest.approx(2 / 3)
+
+
+def test_an_accuracy_has_the_interval_of_its_binomial_law():
+    """1,101 rows: the spread of sst dev is 2.95 points to each side."""
+    hits = np.zeros(1_101)
+    hits[:567] = 1
+    found = score(PARA, np.ones((1_101, 1)), hits)
+    low, high = stats.binom.ppf([0.025, 0.975], 1_101, 567 / 1_101) / 1_101
+    assert found.score == 567 / 1_101
+    assert (found.low, found.high) == pytest.approx((low, high), abs=0.003)
+    assert (found.high - found.low) / 2 == pytest.approx(0.0295, abs=0.002)
+
+
+def test_accuracy_intervals_cover_the_truth_as_often_as_they_say():
+    random = np.random.default_rng(1)
+    covered = []
+    for trial in range(400):
+        gold = (random.random(500) < 0.8).astype(np.float64)
+        found = score(PARA, np.ones((500, 1)), gold, seed=trial)
+        covered.append(found.low <= 0.8 <= found.high)
+    assert 0.92 <= np.mean(covered) <= 0.98
+
+
+def test_correlation_intervals_cover_the_truth_as_often_as_they_say():
+    random = np.random.default_rng(2)
+    covered = []
+    for trial in range(200):
+        gold = random.normal(size=200)
+        predicted = 0.6 * gold + 0.8 * random.normal(size=200)
+        found = score(STS, predicted[:, None], gold, seed=trial)
+        covered.append(found.low <= 0.6 <= found.high)
+    assert 0.88 <= np.mean(covered) <= 0.99
+
+
+def test_a_correlation_of_863_rows_has_the_interval_of_fishers_law():
+    """.87 on sts dev: .853 to .885."""
+    random = np.random.default_rng(3)
+    gold, other = random.normal(size=(2, 863))
+    predicted = 0.87 * gold + np.sqrt(1 - 0.87**2) * other
+    found = score(STS, predicted[:, None], gold)
+    law = stats.pearsonr(predicted, gold).confidence_interval(0.95)
+    assert (found.low, found.high) == pytest.approx((law.low, law.high), abs=0.005)
+
+
+def test_a_score_is_the_same_every_time():
+    random = np.random.default_rng(4)
+    output, gold = random.normal(size=(50, 1)), random.normal(size=50)
+    assert score(STS, output, gold) == score(STS, output, gold)
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_one_or_two_rows_are_scored_without_a_warning(rows):
+    gold = np.arange(rows, dtype=np.float64)
+    assert score(PARA, gold[:, None] - 0.5, gold).score == 1
+    found = score(STS, gold[:, None], gold)
+    assert np.isnan(found.score) if rows == 1 else found.score == pytest.approx(1)
+
+
+def test_the_baseline_is_the_commonest_label():
+    gold = np.repeat([0.0, 1.0], [12_627, 7_585])
+    assert baseline(PARA, gold) == pytest.approx(0.62473, abs=5e-6)
+    assert baseline(SST, np.repeat(np.arange(5.0), [139, 289, 229, 279, 165])) == 289 / 1101
+    assert baseline(STS, gold) == 0

@@ -1,0 +1,210 @@
+import numpy as np
+import pytest
+import torch
+from scipy.special import expit, softmax
+from scipy.stats import entropy
+from torch.testing import assert_close
+
+from cotrunk.data.packing import Sides, pack
+from cotrunk.errors import UserError
+from cotrunk.learn.losses import loss_for
+from cotrunk.learn.smooth import SMOOTHINGS, disagreement, smoothing, worst_nudge
+from cotrunk.model.heads import HeadPlan
+from cotrunk.model.initial import initialise
+from cotrunk.model.network import Network, unmoved
+from cotrunk.model.noise import Noise
+from cotrunk.model.plan import make_plan
+from cotrunk.model.shape import Shape
+from cotrunk.tasks import Task
+
+TASKS = (
+    Task("sst", "classes", 1, classes=("0", "1", "2")),
+    Task("para", "binary", 1),
+    Task("sts", "score", 1, high=5.0),
+)
+TINY = Shape("bert", 2, 8, 2, 12, 40, 20, 2, 0, True, 1e-12, 0.1, 0.1)
+EACH_KIND = pytest.mark.parametrize("task", TASKS, ids=lambda task: task.kind)
+
+
+def random(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def answers(task, *, seed=0, rows=50):
+    return 3 * torch.randn(rows, task.outputs, generator=random(seed), dtype=torch.float64)
+
+
+class Run:
+    """A tiny network on one batch, as the loop would run it."""
+
+    def __init__(self, task, *, plan="S2"):
+        self.task = task
+        names = [each.name for each in TASKS]
+        heads = {name: HeadPlan() for name in names}
+        self.network = Network(
+            TINY, make_plan(names, layers=2, encoder=plan), TASKS, heads
+        ).double()
+        initialise(self.network, {}, seed=1)
+        for parameter in self.network.parameters():  # a network that answers more than its biases
+            parameter.data += 0.2 * torch.randn(parameter.shape, generator=random(9)).double()
+        draw = np.random.default_rng(0)
+        tokens = [draw.integers(0, 40, size=n) for n in (3, 7, 5, 7, 2)]
+        self.text = pack(tokens, [np.zeros(len(t), np.int64) for t in tokens])
+        self.target_R = torch.tensor([0.0, 1.0, 1.0, 0.0, 1.0], dtype=torch.float64)
+        self.calls = []
+
+    def __call__(self, repeat=0, shift=unmoved):
+        self.calls.append(repeat)
+        sides, name = Sides((self.text.place_S,)), self.task.name
+        return self.network(self.text, sides, [name], Noise(1, 2, 3, repeat), shift)[name]
+
+    def criterion(self, output_RO):
+        return loss_for(self.task, None)(output_RO, self.target_R).mean()
+
+    def loss(self, method, **options):
+        return smoothing(method, options)(self.task, self, self.criterion, random())
+
+
+@EACH_KIND
+def test_equal_answers_do_not_disagree(task):
+    a = answers(task)
+    assert_close(disagreement(task, a, a), torch.zeros(50, dtype=torch.float64), rtol=0, atol=0)
+
+
+@EACH_KIND
+def test_disagreement_is_symmetric_and_never_negative(task):
+    a, b = answers(task), answers(task, seed=1)
+    assert_close(disagreement(task, a, b), disagreement(task, b, a))
+    assert (disagreement(task, a, b) > 0).all()
+    close = a.float() + 1e-6 * b.float()
+    assert (disagreement(task, a.float(), close) >= 0).all()
+
+
+@EACH_KIND
+def test_disagreement_is_finite_for_extreme_answers(task):
+    a = torch.full((2, task.outputs), -1e4)
+    a[0, 0] = a[1, -1] = 1e4
+    assert disagreement(task, a, a.flip(0)).isfinite().all()
+
+
+def test_disagreement_equals_the_divergences_of_scipy():
+    sst, para, sts = TASKS
+    a, b = answers(sst), answers(sst, seed=1)
+    p, q = softmax(a.numpy(), axis=1), softmax(b.numpy(), axis=1)
+    expected = (entropy(p, q, axis=1) + entropy(q, p, axis=1)) / 2
+    np.testing.assert_allclose(disagreement(sst, a, b).numpy(), expected, rtol=1e-9)
+    a, b = answers(para), answers(para, seed=1)
+    p, q = (np.stack([expit(x[:, 0]), expit(-x[:, 0])], axis=1) for x in (a.numpy(), b.numpy()))
+    expected = (entropy(p, q, axis=1) + entropy(q, p, axis=1)) / 2
+    np.testing.assert_allclose(disagreement(para, a, b).numpy(), expected, rtol=1e-9)
+    a, b = answers(sts), answers(sts, seed=1)
+    assert_close(disagreement(sts, a, b), (a - b)[:, 0] ** 2)
+
+
+def test_two_classes_disagree_as_one_chance_does():
+    two = Task("para", "classes", 1, classes=("0", "1"))
+    a, b = answers(TASKS[1]), answers(TASKS[1], seed=1)
+    wide = [torch.cat([torch.zeros_like(x), x], dim=1) for x in (a, b)]
+    assert_close(disagreement(two, *wide), disagreement(TASKS[1], a, b))
+
+
+@EACH_KIND
+def test_the_slope_of_disagreement_is_right_on_both_sides(task):
+    a, b = (answers(task, seed=seed, rows=3).requires_grad_() for seed in (0, 1))
+    assert torch.autograd.gradcheck(lambda a, b: disagreement(task, a, b), (a, b))
+
+
+@EACH_KIND
+def test_no_smoothing_is_the_loss_itself(task):
+    run = Run(task)
+    assert_close(run.loss("none"), run.criterion(run()), rtol=0, atol=0)
+    assert len(run.calls) == 2
+
+
+@EACH_KIND
+def test_r_drop_is_the_mean_loss_of_two_dropouts_and_their_disagreement(task):
+    run = Run(task)
+    a, b = run(0), run(1)
+    assert not torch.equal(a, b)
+    expected = (run.criterion(a) + run.criterion(b)) / 2 + 0.7 * disagreement(task, a, b).mean()
+    assert_close(run.loss("r-drop", strength=0.7), expected, rtol=0, atol=0)
+
+
+def test_the_first_pass_drops_what_a_pass_without_smoothing_drops():
+    x = torch.ones(100)
+    assert_close(Noise(1, 2, 3).drop(x, 0.5), Noise(1, 2, 3, 0).drop(x, 0.5), rtol=0, atol=0)
+    assert not torch.equal(Noise(1, 2, 3).drop(x, 0.5), Noise(1, 2, 3, 1).drop(x, 0.5))
+
+
+@EACH_KIND
+@pytest.mark.parametrize("plan", ["S2", "I2"])
+def test_the_ascent_finds_a_worse_nudge_than_chance_within_the_ball(task, plan):
+    run, radius = Run(task, plan=plan), 0.01
+    clean = run().detach()
+    nudge = worst_nudge(task, run, clean, random(), radius=radius)
+    zero = torch.zeros(len(run.text.token_T), 8, dtype=torch.float64)
+    assert nudge(zero).abs().max() <= radius
+    worst = disagreement(task, clean, run(0, nudge)).mean()
+    for seed in range(20):
+        sign = radius * torch.randn(zero.shape, generator=random(seed)).sign().double()
+        chance = disagreement(task, clean, run(0, lambda x_TD, by=sign: x_TD + by)).mean()
+        assert worst > chance
+
+
+@EACH_KIND
+def test_smart_adds_the_disagreement_with_the_worst_nudge_alone(task):
+    run = Run(task)
+    clean = run()
+    nudge = worst_nudge(task, run, clean.detach(), random(), radius=0.05)
+    expected = run.criterion(clean) + 3 * disagreement(task, clean, run(0, nudge)).mean()
+    assert_close(run.loss("smart", strength=3, radius=0.05), expected, rtol=0, atol=0)
+    assert run.loss("smart") > run.criterion(clean)
+    assert set(run.calls) == {0}
+
+
+def test_the_search_for_a_nudge_leaves_no_gradient_in_the_network():
+    run = Run(TASKS[0])
+    worst_nudge(TASKS[0], run, run().detach(), random(), radius=0.01)
+    assert all(parameter.grad is None for parameter in run.network.parameters())
+
+
+@EACH_KIND
+@pytest.mark.parametrize("method", SMOOTHINGS)
+def test_every_smoothed_loss_moves_the_embeddings_and_the_head(task, method):
+    run = Run(task)
+    run.loss(method).backward()
+    grads = {name: p.grad for name, p in run.network.named_parameters() if p.grad is not None}
+    assert any(name.startswith("embeddings.") and grad.any() for name, grad in grads.items())
+    assert any(name.startswith(f"heads.{task.name}") for name in grads)
+
+
+@pytest.mark.parametrize("method", ["r-drop", "smart"])
+def test_smoothing_makes_answers_steadier(method):
+    """The same steps, with and without: the penalised run ends where answers move less."""
+
+    def ends_at(name, **options):
+        run = Run(TASKS[2])
+        optimizer = torch.optim.SGD(run.network.parameters(), lr=1e-2)
+        for _ in range(30):
+            optimizer.zero_grad()
+            run.loss(name, **options).backward()
+            optimizer.step()
+        clean = run().detach()
+        if method == "r-drop":
+            return disagreement(TASKS[2], clean, run(1)).mean()
+        nudge = worst_nudge(TASKS[2], run, clean, random(), radius=0.05)
+        return disagreement(TASKS[2], clean, run(0, nudge)).mean()
+
+    options = {"radius": 0.05} if method == "smart" else {}
+    assert ends_at(method, strength=5.0, **options) < ends_at("none")
+
+
+def test_wrong_names_and_options_are_said():
+    with pytest.raises(UserError, match="'rdrop' is not one of none, r-drop, smart"):
+        smoothing("rdrop")
+    with pytest.raises(UserError) as error:
+        smoothing("r-drop", {"radius": 1.0, "strength": 0.0})
+    assert error.value.lines == (
+        "smooth: r-drop does not know 'radius'; its options are strength",
+        "smooth: strength = 0.0 is not a number above 0",
+    )
