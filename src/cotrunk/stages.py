@@ -202,7 +202,7 @@ def refuse_senseless_gradients(settings: Settings) -> None:
         if alone and (wanted or train.balance == "gradnorm"):
             key = f"gradients = {wanted!r}" if wanted else 'balance = "gradnorm"'
             raise UserError(
-                f"train.{key} compares the tasks of a step, but sampling = {train.sampling!r} never "
+                f"train.{key} compares a step's tasks, but sampling = {train.sampling!r} never "
                 'gives it two; use sampling = "together", or accumulate several batches'
             )
         if train.smooth == "smart" and train.freeze == "encoder":
