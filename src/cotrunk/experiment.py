@@ -16,7 +16,7 @@ from cotrunk.blueprint import (
     views_of,
     with_dropout,
 )
-from cotrunk.data.cache import Corpus, Progress, load_corpus
+from cotrunk.data.cache import Corpus, Progress, file_digest, load_corpus
 from cotrunk.data.stream import Stream
 from cotrunk.data.text import Template, View, template_of
 from cotrunk.errors import UserError
@@ -134,7 +134,12 @@ def prepare(settings: Settings, base: Path, *, progress: Progress = lambda _: No
         "config": config_from_shape(shape),
         "tokenizer": tokenizer.to_str(),
     }
-    findings = findings_before(parts, streams)
+    test = {
+        name: file_digest(source.path)
+        for name in settings.tasks
+        if (source := source_of(settings, name, "test", base)) and source.path.is_file()
+    }
+    findings = findings_before(parts, streams, test)
     if any(finding.fatal for finding in findings):
         raise UserError(*(str(finding) for finding in findings))
     notes += tuple(f"warning: {finding}" for finding in findings)

@@ -12,7 +12,9 @@ from cotrunk.errors import UserError
 
 Share = Annotated[float, Field(ge=0, lt=1)]
 Positive = Annotated[int, Field(ge=1)]
-TaskName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_-]*$", max_length=64)]
+NAME = r"^[A-Za-z][A-Za-z0-9_-]*$"
+DEVICE = r"^(auto|cpu|mps|cuda(:[0-9]{1,3})?)$"
+TaskName = Annotated[str, StringConstraints(pattern=NAME, max_length=64)]
 Pooling = Literal["pooler", "cls", "mean", "max", "sum"]
 Pair = Literal["joined", "concat", "hadamard", "difference", "all", "sum", "cosine"]
 Law = Literal[
@@ -160,7 +162,7 @@ class Train(Part):
     on_nan: Literal["stop", "skip"] = "stop"
     freeze: Literal["nothing", "encoder"] = "nothing"
     init_from: str | None = None
-    device: str = "auto"
+    device: Annotated[str, StringConstraints(pattern=DEVICE)] = "auto"
     threads: Positive | None = None
 
 
@@ -269,14 +271,44 @@ def _finding(path: list[str], details: ErrorDetails, root: type[BaseModel]) -> t
         return " is not a setting; ", hint
     if details["type"] == "missing":
         return " is missing: ", _why_needed(path[-1])
-    message = details["msg"][0].lower() + details["msg"][1:]
+    return f" = {_shown(details['input'])}: ", _rule(details)
+
+
+RULES = {
+    "int_type": "must be a whole number",
+    "float_type": "must be a number",
+    "string_type": "must be text in quotes",
+    "bool_type": "must be true or false",
+    "list_type": "must be a list",
+    "dict_type": "must be a table",
+    "model_type": "must be a table",
+    "finite_number": "must be a finite number",
+    "greater_than": "must be more than {gt}",
+    "greater_than_equal": "must be {ge} or more",
+    "less_than": "must be less than {lt}",
+    "less_than_equal": "must be {le} or less",
+    "string_too_long": "must have at most {max_length} characters",
+    "too_short": "must have {min_length} or more entries; found {actual_length}",
+    "too_long": "must have at most {max_length} entries; found {actual_length}",
+}
+PATTERNS = {
+    NAME: "must begin with a letter and go on with letters, digits, _ or -",
+    DEVICE: "must be auto, cpu, mps, cuda or cuda:<number>",
+}
+
+
+def _rule(details: ErrorDetails) -> str:
+    """What would do, in the words of a config rather than of a type checker."""
+    context = details.get("ctx", {})
+    if details["type"] == "string_pattern_mismatch":
+        return PATTERNS[context["pattern"]]
     if details["type"] == "literal_error":
-        expected = details.get("ctx", {}).get("expected", "")
-        names = [name.strip(" '") for name in expected.replace(" or ", ",").split(",")]
+        names = [name.strip(" '") for name in context["expected"].replace(" or ", ",").split(",")]
         near = difflib.get_close_matches(str(details["input"]), names, n=1)
-        message = f"must be one of {', '.join(n for n in names if n)}"
-        message += f"; did you mean {near[0]!r}?" if near else ""
-    return f" = {_shown(details['input'])}: ", message
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        return f"must be one of {', '.join(name for name in names if name)}{hint}"
+    said = RULES.get(details["type"])
+    return said.format(**context) if said else details["msg"][0].lower() + details["msg"][1:]
 
 
 def _why_needed(key: str) -> str:

@@ -23,7 +23,7 @@ from cotrunk.learn.forward import (
 )
 from cotrunk.learn.gradients import Surgery, blocks_of
 from cotrunk.learn.guards import Finding, GradientWatch
-from cotrunk.learn.losses import loss_for
+from cotrunk.learn.losses import Loss, loss_for
 from cotrunk.learn.optimizer import OPTIMIZERS, parameter_groups, schedule, start_average
 from cotrunk.learn.smooth import smoothing
 from cotrunk.learn.state import Planned, Recipe, Stage
@@ -137,16 +137,10 @@ def forward_of(parts: Parts, corpora: Mapping[str, Corpus], *, frozen: bool) -> 
 def recipe_of(
     settings: Settings, train: Train, tasks: Sequence[Task], *, steps: int, all_steps: int
 ) -> Recipe:
-    parts = settings.tasks
     return Recipe(
         steps=steps,
         seed=train.seed,
-        losses={
-            task.name: loss_for(
-                task, parts[task.name].loss, smoothing=parts[task.name].label_smoothing
-            )
-            for task in tasks
-        },
+        losses={task.name: loss_of(settings, task) for task in tasks},
         smoothing=smoothing(train.smooth, train.smooth_options),
         lr=train.lr,
         schedule=schedule(train.schedule, steps=max(all_steps, 1), warmup=train.warmup),
@@ -211,30 +205,40 @@ def refuse_senseless_gradients(settings: Settings) -> None:
             )
 
 
-def findings_before(parts: Parts, streams: Sequence[Stream]) -> list[Finding]:
-    """What can be seen to be wrong before the first step."""
-    settings, network = parts.settings, parts.network
+def findings_before(
+    parts: Parts, streams: Sequence[Stream], test: Mapping[str, str]
+) -> list[Finding]:
+    """What can be seen to be wrong before the first step; ``test`` has digests of test files."""
     found: list[Finding | None] = []
-    for train, stream in zip(settings.stages_of_training, streams, strict=True):
-        rates = {train.lr, train.head_lr or train.lr}
+    for train, stream in zip(parts.settings.stages_of_training, streams, strict=True):
+        names = list(dict(parts.network.named_parameters()))
+        factors = learning_rate_factors(train, parts.network.shape.layers, names)
+        rates = {train.lr * factors.get(name, 1.0) for name in names}
         found.append(guards.idle_decay(rates, train.decay))
         plans = dry_run(
             stream.law, stream.sizes, batch=stream.batch, seed=stream.seed, epochs=stream.epochs
         )
         found += guards.starved_tasks(plans)
     for task in parts.tasks:
-        found.append(guards.unreachable_labels(task, network.head_plans[task.name]))
-        train_rows, dev_rows = parts.train[task.name], parts.dev.get(task.name)
-        if dev_rows is None:
-            continue
-        if train_rows.key == dev_rows.key:
-            found += guards.selected_by_test(
-                task.name, {"train": train_rows.digest, "dev": dev_rows.digest}
-            )
-        else:
-            found.append(
-                guards.train_dev_overlap(
-                    task.name, np.asarray(train_rows.fingerprint), np.asarray(dev_rows.fingerprint)
-                )
-            )
+        found.append(guards.unreachable_labels(task, parts.network.head_plans[task.name]))
+        found.append(guards.rounded_output(task, loss_of(parts.settings, task)))
+        if task.name in parts.dev:
+            found += _dev_findings(parts, task.name, test)
     return [finding for finding in found if finding is not None]
+
+
+def _dev_findings(parts: Parts, task: str, test: Mapping[str, str]) -> list[Finding]:
+    train, dev = parts.train[task], parts.dev[task]
+    digests = {"train": train.digest, "dev": dev.digest}
+    same = guards.selected_by_test(task, digests | ({"test": test[task]} if task in test else {}))
+    if same:
+        return same
+    overlap = guards.train_dev_overlap(
+        task, np.asarray(train.fingerprint), np.asarray(dev.fingerprint)
+    )
+    return [overlap] if overlap else []
+
+
+def loss_of(settings: Settings, task: Task) -> Loss:
+    part = settings.tasks[task.name]
+    return loss_for(task, part.loss, smoothing=part.label_smoothing)

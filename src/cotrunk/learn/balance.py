@@ -6,7 +6,6 @@ needs autograd: what the methods learn are a few numbers with known derivatives.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from inspect import Parameter, signature
 from types import MappingProxyType
 from typing import Protocol
 
@@ -14,6 +13,7 @@ import torch
 from torch import Tensor
 
 from cotrunk.errors import UserError
+from cotrunk.learn.options import wrong_options
 from cotrunk.tasks import Task
 
 Numbers = Mapping[str, float]
@@ -49,15 +49,7 @@ def balance(
     if name not in BALANCES:
         raise UserError(f"balance: {name!r} is not one of {', '.join(BALANCES)}")
     method = BALANCES[name]
-    parameters = signature(method).parameters.values()
-    known = [option.name for option in parameters if option.kind is Parameter.KEYWORD_ONLY]
-    rule = f"its options are {', '.join(known)}" if known else "it has no options"
-    wrong = [f"balance: {name} does not know {o!r}; {rule}" for o in options if o not in known]
-    wrong += [
-        f"balance: {option} = {value!r} is not a number above 0"
-        for option, value in options.items()
-        if not 0 < value < math.inf
-    ]
+    wrong = wrong_options("balance", name, method, options, ranges={}, words={})
     names = [task.name for task in tasks]
     if sorted(names) != sorted(initial):
         listed = ", ".join(initial) or "nothing"

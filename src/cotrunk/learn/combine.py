@@ -8,7 +8,6 @@ Weights are float64 on the CPU. A gradient that is not finite must be stopped be
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import wraps
-from inspect import Parameter, signature
 from math import inf
 from types import MappingProxyType
 from typing import Any, Literal
@@ -17,9 +16,9 @@ import torch
 from torch import Tensor
 
 from cotrunk.errors import UserError
+from cotrunk.learn.options import Option, wrong_options
 
 State = dict[str, Tensor]
-Option = float | str
 Reduction = Literal["sum", "mean"]
 
 
@@ -43,7 +42,9 @@ def combiner(name: str, options: Mapping[str, Option] = MappingProxyType({})) ->
     if name not in COMBINERS:
         raise UserError(f"gradients: {name!r} is not one of {', '.join(COMBINERS)}")
     method = COMBINERS[name]
-    wrong = _wrong_options(name, method, options)
+    wrong = wrong_options(
+        "gradients", name, method, options, ranges=RANGES, words={"reduction": ("sum", "mean")}
+    )
     if wrong:
         raise UserError(*wrong)
 
@@ -266,20 +267,3 @@ RANGES: dict[str, tuple[float, float]] = {
     "fairness": (0.01, 100.0),
     "max_norm": (1e-6, inf),
 }
-
-
-def _wrong_options(name: str, method: Method, options: Mapping[str, Option]) -> list[str]:
-    parameters = signature(method).parameters.values()
-    known = [option.name for option in parameters if option.kind is Parameter.KEYWORD_ONLY]
-    wrong = []
-    for option, value in options.items():
-        if option not in known:
-            rule = f"its options are {', '.join(known)}" if known else "it has no options"
-            wrong.append(f"gradients: {name} does not know {option!r}; {rule}")
-        elif option == "reduction":
-            if value not in ("sum", "mean"):
-                wrong.append(f"gradients: reduction = {value!r} is not sum or mean")
-        elif isinstance(value, str) or not RANGES[option][0] <= value <= RANGES[option][1]:
-            low, high = RANGES[option]
-            wrong.append(f"gradients: {option} = {value!r} is not a number in [{low}, {high}]")
-    return wrong

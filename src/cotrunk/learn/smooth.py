@@ -3,10 +3,8 @@
 Shapes: R rows, O outputs, T tokens, D width.
 """
 
-import math
 from collections.abc import Callable, Mapping
 from functools import partial
-from inspect import Parameter, signature
 from types import MappingProxyType
 from typing import Protocol
 
@@ -14,6 +12,7 @@ import torch
 from torch import Tensor
 
 from cotrunk.errors import UserError
+from cotrunk.learn.options import wrong_options
 from cotrunk.model.network import Shift, unmoved
 from cotrunk.tasks import Task
 
@@ -36,15 +35,7 @@ def smoothing(name: str, options: Mapping[str, float] = MappingProxyType({})) ->
     if name not in SMOOTHINGS:
         raise UserError(f"smooth: {name!r} is not one of {', '.join(SMOOTHINGS)}")
     method = SMOOTHINGS[name]
-    parameters = signature(method).parameters.values()
-    known = [option.name for option in parameters if option.kind is Parameter.KEYWORD_ONLY]
-    rule = f"its options are {', '.join(known)}" if known else "it has no options"
-    wrong = [f"smooth: {name} does not know {o!r}; {rule}" for o in options if o not in known]
-    wrong += [
-        f"smooth: {option} = {value!r} is not a number above 0"
-        for option, value in options.items()
-        if not 0 < value < math.inf
-    ]
+    wrong = wrong_options("smooth", name, method, options, ranges={}, words={})
     if wrong:
         raise UserError(*wrong)
     return partial(method, **options)

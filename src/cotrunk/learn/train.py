@@ -164,9 +164,9 @@ def make_step(stage: Stage, run: RunFolder, at: Progress) -> Stepped:
         if stage.surgery:
             stage.surgery.take(batch.task)
     conflicts = stage.surgery.give(at.step) if stage.surgery else {}
-    if recipe.soft_l2 or recipe.soft_trace:
-        soft_penalty(stage.network, l2=recipe.soft_l2, trace=recipe.soft_trace).backward()
     findings = stage.watch.look([task for task in losses if weights[task] > 0])
+    if recipe.soft_l2 or recipe.soft_trace:  # after the look: it would hide a dead block
+        soft_penalty(stage.network, l2=recipe.soft_l2, trace=recipe.soft_trace).backward()
     norm = clip(stage.trained.values(), recipe.clip or math.inf).item()
     mean = {task: float(np.mean(values)) for task, values in losses.items()}
     record: dict[str, Any] = {"event": "step", "step": at.step, "epoch": epoch, "loss": mean}

@@ -172,7 +172,7 @@ class SourceAttention(nn.Module):
     def __init__(self, widths: Sequence[int], width: int) -> None:
         super().__init__()
         self.bring = nn.ModuleList(nn.Linear(w, width) for w in widths)
-        self.weigh = nn.Linear(width, 1)
+        self.weigh = nn.Linear(width, 1, bias=False)  # a bias would not change the mixture
 
     def forward(self, sources: Sequence[Tensor]) -> Tensor:
         brought_RKF = torch.stack(
