@@ -1,13 +1,20 @@
 """Settings -> plain values: tasks, plan, heads, views and sources, with all errors at once."""
 
-from collections.abc import Mapping
+import difflib
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from cotrunk import sample
 from cotrunk.data.examples import Source
 from cotrunk.data.text import View
 from cotrunk.errors import UserError
+from cotrunk.learn.balance import balance
+from cotrunk.learn.combine import combiner
+from cotrunk.learn.losses import loss_for
+from cotrunk.learn.smooth import smoothing
 from cotrunk.model.heads import HeadPlan, Read
 from cotrunk.model.plan import Plan, ProjectedPlan, make_plan, parse_partition
 from cotrunk.model.shape import Shape
@@ -33,13 +40,17 @@ def tasks_of(settings: Settings) -> list[Task]:
 
 def _task(name: str, part: TaskPart) -> Task:
     place = f"tasks.{name}"
+    columns = [*part.text, part.label]
+    if len(set(columns)) < len(columns):
+        raise UserError(f"{place}: text and label must be different columns: {', '.join(columns)}")
     if part.kind == "classes":
         if part.classes is None:
             raise UserError(f"{place}.classes is missing: say how many there are, or name them")
         named = part.classes if isinstance(part.classes, list) else range(part.classes)
         names = tuple(map(str, named))
         if len(names) < 2 or len(set(names)) < len(names):
-            raise UserError(f"{place}.classes: two or more different names are needed: {names}")
+            found = ", ".join(map(repr, names)) or "none"
+            raise UserError(f"{place}.classes: give two or more different names; found {found}")
         return Task(name, part.kind, len(part.text), classes=names)
     if part.kind == "binary":
         return Task(name, part.kind, len(part.text))
@@ -50,10 +61,15 @@ def _task(name: str, part: TaskPart) -> Task:
 
 def plan_of(settings: Settings, shape: Shape) -> Plan:
     sharing, names = settings.sharing, list(settings.tasks)
+    if settings.encoder.reset_layers > shape.layers:
+        raise UserError(
+            f"encoder.reset_layers = {settings.encoder.reset_layers}, "
+            f"but the encoder has {shape.layers} layers"
+        )
     return make_plan(
         names,
         layers=shape.layers,
-        encoder=sharing.encoder or f"S{shape.layers}",
+        encoder=f"S{shape.layers}" if sharing.encoder is None else sharing.encoder,
         embeddings=sharing.embeddings,
         pooler=sharing.pooler,
         neck=sharing.neck,
@@ -80,18 +96,21 @@ def projected_plan(
     *,
     gelu: bool = False,
     bias: bool = False,
+    place: str = "sharing.pal",
 ) -> ProjectedPlan:
+    if size < 1 or heads < 1:
+        raise UserError(f"{place}.size = {size} and {place}.heads = {heads} must be 1 or more")
     if size % heads:
         below, above = size - size % heads, size - size % heads + heads
         nearest = " or ".join(str(n) for n in (below, above) if n)
         raise UserError(
-            f"sharing.pal.size = {size} is not divisible by sharing.pal.heads = {heads}; "
+            f"{place}.size = {size} is not divisible by {place}.heads = {heads}; "
             f"the nearest sizes that are: {nearest}"
         )
     absent = [depth for depth in depths if depth >= shape.layers]
     if absent or not depths:
         raise UserError(
-            f"sharing.pal.layers: the encoder has layers 0..{shape.layers - 1}; "
+            f"{place}.layers: the encoder has layers 0..{shape.layers - 1}; "
             + (f"there is no layer {absent[0]}" if absent else "none is named")
             + '; name some of these, or write layers = "all"'
         )
@@ -119,7 +138,10 @@ def head_plans(settings: Settings, tasks: list[Task]) -> dict[str, HeadPlan]:
 
 
 def _wrong_head(settings: Settings, task: Task, tasks: Mapping[str, Task]) -> list[str]:
-    part, place, wrong = settings.tasks[task.name], f"tasks.{task.name}", []
+    part, place = settings.tasks[task.name], f"tasks.{task.name}"
+    wrong = _complaints(partial(loss_for, task, part.loss, smoothing=part.label_smoothing))
+    if task.texts == 1 and part.pair != "joined":
+        wrong.append(f"{place}.pair = {part.pair!r} needs two texts, but text names one column")
     cosine = part.pair == "cosine" and task.texts == 2
     if cosine and task.kind != "score":
         wrong.append(f'{place}.pair = "cosine" answers a score, but the kind is {task.kind}')
@@ -150,6 +172,31 @@ def _wrong_head(settings: Settings, task: Task, tasks: Mapping[str, Task]) -> li
             "leave one of these reads out"
         )
     return wrong
+
+
+def _complaints(make: Callable[[], object]) -> list[str]:
+    try:
+        make()
+    except UserError as error:
+        return list(error.lines)
+    return []
+
+
+def refuse_wrong_options(settings: Settings) -> None:
+    """Ways of training that do not know their options, or lack a package; all at once.
+
+    They are made only when their stage begins, and that would be too late to say so.
+    """
+    tasks = tasks_of(settings)
+    weights = {name: part.weight for name, part in settings.tasks.items()}
+    wrong: list[str] = []
+    for train in settings.stages_of_training:
+        wrong += _complaints(partial(combiner, train.gradients, train.gradient_options))
+        wrong += _complaints(partial(smoothing, train.smooth, train.smooth_options))
+        options = train.balance_options
+        wrong += _complaints(partial(balance, train.balance, tasks, weights, options))
+    if wrong:
+        raise UserError(*dict.fromkeys(wrong))
 
 
 def _pairing(settings: Settings, task: str) -> tuple[bool, bool, bool]:
@@ -189,15 +236,23 @@ def views_of(settings: Settings, shape: Shape) -> dict[str, View]:
     }
 
 
-def resolve(file: str, base: Path) -> Path:
+def resolve(file: str, base: Path, *, place: str) -> Path:
     """A data file: ``sample:`` names one that lies in the package, others are relative to base."""
-    if not file.startswith(SAMPLE):
-        return base / Path(file).expanduser()
-    found = sample.folder() / file.removeprefix(SAMPLE)
-    if not found.is_file():
-        known = ", ".join(sorted(path.name for path in sample.folder().glob("*.csv")))
-        raise UserError(f"{file}: there is no such sample file; there are {known}")
-    return found
+    inside = file.startswith(SAMPLE)
+    path = (
+        sample.folder() / file.removeprefix(SAMPLE) if inside else base / os.path.expanduser(file)
+    )
+    if path.is_file():
+        return path
+    if path.is_dir():
+        raise UserError(f"{place} = {file!r}: {path} is a folder; name a file")
+    folder = sorted(path.parent.iterdir()) if path.parent.is_dir() else []
+    near = difflib.get_close_matches(path.name, [other.name for other in folder], n=1, cutoff=0.75)
+    hint = f"did you mean {near[0]!r}?" if near else "paths are relative to the config"
+    if inside:
+        known = ", ".join(other.name for other in folder if other.suffix == ".csv")
+        hint = f"the samples are {known}"
+    raise UserError(f"{place} = {file!r}: there is no file {path}; {hint}")
 
 
 def source_of(settings: Settings, task: str, split: str, base: Path) -> Source | None:
@@ -210,7 +265,7 @@ def source_of(settings: Settings, task: str, split: str, base: Path) -> Source |
     # One file with several label columns: not every row has every label.
     sparse = part.sparse_labels if part.sparse_labels is not None else files.count(file) > 1
     return Source(
-        path=resolve(file, base),
+        path=resolve(file, base, place=f"tasks.{task}.{split}"),
         texts=tuple(part.text),
         label=part.label,
         id=part.id,

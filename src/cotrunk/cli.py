@@ -1,7 +1,6 @@
 """The command line. Only the parser lives here; what a command needs is imported when it runs."""
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Sequence
@@ -19,7 +18,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         document = _run(arguments)
         if arguments.json:
-            print(json.dumps(document, indent=2, ensure_ascii=False))  # noqa: T201
+            from cotrunk.screen import spelled
+
+            print(spelled(document))  # noqa: T201
         sys.stdout.flush()
         return DONE
     except UserError as error:
@@ -29,8 +30,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return DONE
     except KeyboardInterrupt:
         return _fail(["interrupted"], 130, arguments)
-    except (OSError, RuntimeError) as error:
-        return _fail([str(error)], getattr(error, "exit_code", FAILED), arguments)
+    except OSError as error:
+        named = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        return _fail([named], FAILED, arguments)
+    except RuntimeError as error:
+        return _fail([str(error)], FAILED, arguments)
 
 
 def _run(arguments: argparse.Namespace) -> object:
@@ -88,22 +92,22 @@ def parser() -> argparse.ArgumentParser:
         "config", metavar="CONFIG", nargs="?", help="a config; or give the options below"
     )
     plan.add_argument(
-        "--shape", default="bert-base", help="bert-base, minilm, tiny... (default: %(default)s)"
+        "--shape", metavar="NAME", help="bert-base, minilm, tiny... (default: bert-base)"
     )
-    plan.add_argument(
-        "--tasks", default="sst,para,sts", help="names, separated by commas (default: %(default)s)"
-    )
+    plan.add_argument("--tasks", metavar="T,T,...", help="their names (default: sst,para,sts)")
     plan.add_argument("--encoder", metavar="PLAN", help='such as "S6 I6" (default: all shared)')
     plan.add_argument("--embeddings", metavar="S|I|(a+b)", help="default: as the first layer")
     plan.add_argument("--pooler", metavar="S|I|(a+b)", help="default: as the last layer")
-    plan.add_argument("--neck", metavar="PLAN", default="", help='such as "S-I-S"')
+    plan.add_argument("--neck", metavar="PLAN", help='such as "S-I-S"')
     plan.add_argument(
         "--pal", metavar="SIZE", type=int, help="projected attention layers of this size"
     )
-    plan.add_argument("--pal-heads", metavar="N", type=int, default=12, help="default: %(default)s")
-    plan.add_argument("--pal-who", metavar="S|I|(a+b)", default="I", help="default: %(default)s")
+    plan.add_argument("--pal-heads", metavar="N", type=int, help="default: 12")
+    plan.add_argument("--pal-who", metavar="S|I|(a+b)", help="default: I")
     plan.add_argument("--heads", metavar="N,N,...", help="outputs of a linear head for each task")
-    plan.add_argument("--freeze", action="store_true", help="the encoder is not trained")
+    plan.add_argument(
+        "--freeze", action="store_true", default=None, help="the encoder is not trained"
+    )
 
     train = _command(commands, "train", "train a config into a run folder")
     train.add_argument("config", metavar="CONFIG")

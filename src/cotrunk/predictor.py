@@ -1,9 +1,11 @@
 """Answers of a trained network about new text, many rows at a time."""
 
+import csv
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import TextIO
 
@@ -35,8 +37,9 @@ class Answer:
 
 @dataclass(frozen=True)
 class Answered:
-    """A row's answers, by task."""
+    """A row's answers, by task; ``line`` is where the row starts in its file."""
 
+    line: int
     id: str
     answers: Mapping[str, Answer]
 
@@ -70,14 +73,25 @@ class Predictor:
                 answers[task] = _answers(self.tasks[task], found[task])
         return {task: answers[task] for task in tasks}
 
-    def answer_file(self, tasks: Sequence[str], path: Path) -> Iterator[Answered]:
-        """Every row of a file; ``tasks`` read the same columns."""
-        part = self.model.settings.tasks[tasks[0]]
-        source = Source(path, tuple(part.text), None, id=part.id, quoting=part.quoting)
-        for chunk in _chunks(Rows(self.tasks[tasks[0]], source)):
+    def source(self, task: str, path: Path) -> Source:
+        """How a task reads a file: as its training files, but without labels."""
+        part = self.model.settings.tasks[task]
+        return Source(
+            path,
+            tuple(part.text),
+            label=None,
+            id=part.id,
+            skip_bad_rows=part.skip_bad_rows,
+            quoting=part.quoting,
+        )
+
+    def answer_file(self, tasks: Sequence[str], rows: Rows) -> Iterator[Answered]:
+        """Every row of a file that all of ``tasks`` read alike."""
+        for chunk in _chunks(rows):
             found = self.answer_rows(tasks, [example.texts for example in chunk])
             for number, example in enumerate(chunk):
-                yield Answered(example.id, {task: found[task][number] for task in tasks})
+                answers = {task: found[task][number] for task in tasks}
+                yield Answered(example.line, example.id, answers)
 
     def _pieces(self, rows: Sequence[tuple[str, ...]]) -> list[Pieces]:
         ids = iter(self.tokenise([text for row in rows for text in row]))
@@ -113,25 +127,29 @@ def row_of(answered: Answered) -> dict[str, object]:
     for task, answer in answered.answers.items():
         row[task] = answer.prediction
         if answer.probabilities:
-            sure = max(*answer.probabilities, 1 - answer.probabilities[0], 0.0)
-            several = len(answer.probabilities) > 1
-            row[f"{task}_probability"] = max(answer.probabilities) if several else sure
+            binary = len(answer.probabilities) == 1
+            against = 1 - answer.probabilities[0] if binary else 0.0
+            row[f"{task}_probability"] = max(*answer.probabilities, against)
     return row
 
 
-def write_delimited(rows: Iterable[Answered], file: TextIO, *, delimiter: str) -> None:
-    import csv
-
-    writer = None
-    for answered in rows:
-        row = row_of(answered)
-        if writer is None:
-            writer = csv.DictWriter(file, list(row), delimiter=delimiter, lineterminator="\n")
-            writer.writeheader()
-        writer.writerow(row)
+def columns_of(tasks: Sequence[Task]) -> list[str]:
+    """The keys that ``row_of`` can have."""
+    own = [[t.name] if t.kind == "score" else [t.name, f"{t.name}_probability"] for t in tasks]
+    return ["id", *(column for columns in own for column in columns)]
 
 
-def write_jsonl(rows: Iterable[Answered], file: TextIO) -> None:
+def write_delimited(
+    tasks: Sequence[Task], rows: Iterable[Answered], file: TextIO, *, delimiter: str
+) -> None:
+    writer = csv.DictWriter(file, columns_of(tasks), delimiter=delimiter, lineterminator="\n")
+    written = (row_of(answered) for answered in rows)
+    opening = list(islice(written, 1))  # a file that cannot be read leaves no header
+    writer.writeheader()
+    writer.writerows(chain(opening, written))
+
+
+def write_jsonl(_tasks: Sequence[Task], rows: Iterable[Answered], file: TextIO) -> None:
     for answered in rows:
         row = {"id": answered.id} | {
             task: {"prediction": answer.prediction, "probabilities": answer.probabilities}
@@ -151,13 +169,17 @@ def write_minbert(task: Task, rows: Iterable[Answered], file: TextIO) -> None:
     """The course's submission file: its header, its spelling, its blanks."""
     file.write(f"id \t {MINBERT_HEADERS[task.kind]} \n")
     for answered in rows:
+        if task.name not in answered.answers:
+            continue
         value = answered.answers[task.name].prediction
-        shown = float(value) if task.kind != "classes" else value
+        # A class by its number, whatever the config calls it.
+        shown = task.classes.index(str(value)) if task.kind == "classes" else float(value)
         file.write(f"{answered.id} , {shown} \n")
 
 
-WRITERS: dict[str, Callable[[Iterable[Answered], TextIO], None]] = {
-    "csv": lambda rows, file: write_delimited(rows, file, delimiter=","),
-    "tsv": lambda rows, file: write_delimited(rows, file, delimiter="\t"),
+Writer = Callable[[Sequence[Task], Iterable[Answered], TextIO], None]
+WRITERS: dict[str, Writer] = {
+    "csv": partial(write_delimited, delimiter=","),
+    "tsv": partial(write_delimited, delimiter="\t"),
     "jsonl": write_jsonl,
 }

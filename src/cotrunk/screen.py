@@ -1,8 +1,10 @@
 """What people see: tables on standard output, messages and progress on standard error."""
 
+import json
+import math
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -20,10 +22,12 @@ from rich.table import Table
 from cotrunk.learn.train import Evaluated, Event, Stepped
 
 PLAIN_EVERY_SECONDS = 10.0
+WIDEST = 1000
 
 
 def out() -> Console:
-    return Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+    """A table is as wide as it needs to be: rather wrapped by the terminal than cut."""
+    return Console(highlight=False, soft_wrap=True, width=WIDEST)
 
 
 def say(message: str) -> None:
@@ -39,8 +43,28 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> 
     return made
 
 
-def with_interval(score: float, low: float, high: float) -> str:
-    return f"{score:.3f} [{low:.3f}, {high:.3f}]"
+def number(value: float | None) -> str:
+    """A score; ``-`` where there is none, as for the correlation of a constant."""
+    return "-" if value is None or math.isnan(value) else f"{value:.3f}"
+
+
+def with_interval(score: float | None, low: float | None, high: float | None) -> str:
+    return f"{number(score)} [{number(low)}, {number(high)}]"
+
+
+def spelled(document: object) -> str:
+    """One JSON document; JSON has no word for NaN but null."""
+    return json.dumps(_finite(document), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def _finite(value: object) -> object:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _finite(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(inner) for inner in value]
+    return value
 
 
 def megabytes(count: int) -> str:

@@ -27,6 +27,9 @@ Method = Literal[
 ]  # fmt: skip
 
 
+OF_THE_WHOLE_RUN = ("device", "threads", "init_from")
+
+
 class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -205,12 +208,31 @@ def check_settings(raw: dict[str, Any], *, place: str) -> Settings:
         settings = Settings.model_validate(raw)
     except ValidationError as error:
         raise _user_error(error, raw, place) from None
-    for number, changes in enumerate(settings.stages):
-        try:
-            Train.model_validate({**settings.train.model_dump(), **changes})
-        except ValidationError as error:
-            raise _user_error(error, changes, f"{place}: stages {number + 1}", Train) from None
+    wrong = _wrong_keep(settings.train, settings, f"{place}: train.")
+    for number, changes in enumerate(settings.stages, start=1):
+        wrong += _wrong_stage(changes, settings, f"{place}: stages {number}")
+    if wrong:
+        raise UserError(*wrong)
     return settings
+
+
+def _wrong_stage(changes: dict[str, Any], settings: Settings, place: str) -> list[str]:
+    try:
+        stage = Train.model_validate({**settings.train.model_dump(), **changes})
+    except ValidationError as error:
+        return list(_user_error(error, changes, place, Train).lines)
+    whole = [key for key in OF_THE_WHOLE_RUN if key in changes]
+    wrong = [f"{place}: {key} holds for the whole run; write it under [train]" for key in whole]
+    return wrong + (_wrong_keep(stage, settings, f"{place}: ") if "keep" in changes else [])
+
+
+def _wrong_keep(train: Train, settings: Settings, place: str) -> list[str]:
+    known = ["official", "mean", "sum", *settings.tasks]
+    if train.keep in known:
+        return []
+    near = difflib.get_close_matches(train.keep, known, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    return [f"{place}keep = {train.keep!r}: must be one of {', '.join(known)}{hint}"]
 
 
 def _user_error(

@@ -5,7 +5,7 @@ from typing import Any
 
 from cotrunk.model.ledger import PARTS, Ledger
 from cotrunk.model.plan import Partition
-from cotrunk.screen import megabytes, out, table, with_interval
+from cotrunk.screen import megabytes, number, out, table, with_interval
 from cotrunk.tasks import Task
 
 Document = Mapping[str, Any]
@@ -18,8 +18,7 @@ def show_scores(title: str, document: Document) -> None:
         [task, with_interval(s["score"], s["low"], s["high"])]
         for task, s in document["scores"].items()
     ]
-    overall = document.get("overall", document)
-    rows += [[f"overall, {key}", _number(overall[key])] for key in ("official", "mean")]
+    rows += [[f"overall, {key}", number(score)] for key, score in document["overall"].items()]
     out().print(table(title, ["task", "score [95 % interval]"], rows))
 
 
@@ -43,7 +42,7 @@ def show_dry_run(document: Document) -> None:
     out().print(f"{document['steps']:,} steps, {document['parameters']:,} parameters")
 
 
-def show_info(document: Document, kept: Document) -> None:
+def show_info(document: Document) -> None:
     sharing = "  ".join(f"{key} {value}" for key, value in document["sharing"].items())
     tasks = "  ".join(f"{name} ({kind})" for name, kind in document["tasks"].items())
     state = "finished" if document["finished"] else "not finished"
@@ -59,21 +58,22 @@ def show_info(document: Document, kept: Document) -> None:
     made.show_header = False
     made.columns[1].justify = "left"
     out().print(made)
-    if kept:
-        show_scores(f"best on dev, after step {kept['step']}", kept)
+    if document["scores"]:
+        show_scores(f"best on dev, after step {document['best_step']}", document)
 
 
 def show_demo(runs: Sequence[Document], baselines: Mapping[str, float]) -> None:
-    tasks = list(runs[0]["scores"])
+    tasks = list(baselines)
     rows = []
     for run in runs:
-        scores = [with_interval(s["score"], s["low"], s["high"]) for s in run["scores"].values()]
+        nothing = dict.fromkeys(("score", "low", "high"))  # training need not evaluate
+        shown = [run["scores"].get(task, nothing) for task in tasks]
         rows.append(
             [
                 run["plan"],
                 run["sharing"],
-                *scores,
-                _number(run["overall"]["official"]),
+                *(with_interval(s["score"], s["low"], s["high"]) for s in shown),
+                number(run["overall"]["official"]),
                 f"{run['parameters']:,}",
                 f"{run['seconds']:.0f}",
                 megabytes(run["bytes"]),
@@ -114,10 +114,6 @@ def _histogram(labels: Mapping[str, int]) -> str:
         for name, count in labels.items()
     ]
     return "\n".join(bars) + "\n"
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
 
 
 def draw_owners(ledger: Ledger, reads: Mapping[str, Sequence[str]]) -> str:

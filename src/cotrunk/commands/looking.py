@@ -1,5 +1,7 @@
 """Commands that look: presets, data, plans, runs."""
 
+import os
+import re
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -7,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cotrunk import blueprint, presets, screen, tables
+from cotrunk.commands.outputs import refuse_bad_target, write_whole
 from cotrunk.data.check import check
 from cotrunk.data.text import template_of, tokens_of
 from cotrunk.data.tokens import Tokeniser
@@ -17,11 +20,14 @@ from cotrunk.model.plan import make_plan, parse_partition
 from cotrunk.model.pretrained import find, load_tokenizer
 from cotrunk.model.shape import Shape, named
 from cotrunk.runs.folder import RunFolder, best_evaluation
-from cotrunk.settings import Settings, read_settings
+from cotrunk.settings import NAME, Settings, check_settings, read_settings
 from cotrunk.tasks import Task
 
 Document = dict[str, Any]
-MINBERT_NAME = "{task}-output.csv"
+PLAN_OPTIONS = (
+    "shape", "tasks", "encoder", "embeddings", "pooler", "neck", "pal", "pal_heads", "pal_who",
+    "heads", "freeze",
+)  # fmt: skip
 
 
 def init(arguments: Namespace) -> Document:
@@ -30,14 +36,21 @@ def init(arguments: Namespace) -> Document:
         if not arguments.json:
             screen.out().print(screen.table("", ["preset", ""], known.items()), markup=False)
         return {"presets": known}
-    text = presets.text(arguments.preset, data=arguments.data)
     path = Path(arguments.output or "run.toml")
+    text = presets.text(arguments.preset, data=_seen_from(path.parent, arguments.data))
     if path.exists():
         raise UserError(f"{path} is already there; give another name with -o, or remove it first")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+    refuse_bad_target(path)
+    write_whole(path, text)
     screen.say(f"wrote {path}; now: cotrunk train {path} --out runs/{path.stem}")
     return {"config": str(path), "preset": arguments.preset}
+
+
+def _seen_from(folder: Path, data: str | None) -> str | None:
+    """A config's paths are relative to it, but people name a folder as seen from where they are."""
+    if data is None or Path(data).is_absolute() or not Path(data).is_dir():
+        return data
+    return os.path.relpath(data, folder)
 
 
 def data_check(arguments: Namespace) -> Document:
@@ -83,29 +96,56 @@ def plan(arguments: Namespace) -> Document:
 
 
 def _planned(arguments: Namespace) -> tuple[Ledger, dict[str, list[str]]]:
-    if arguments.config:
-        return _planned_config(Path(arguments.config))
-    tasks = [name.strip() for name in arguments.tasks.split(",") if name.strip()]
-    if not tasks or len(set(tasks)) < len(tasks):
-        raise UserError(f"--tasks {arguments.tasks}: give different names, separated by commas")
-    shape = named(arguments.shape, "--shape")
+    options = {name: getattr(arguments, name) for name in PLAN_OPTIONS}
+    given = {name: value for name, value in options.items() if value is not None}
+    if arguments.config is None:
+        return _planned_options(**given), {}
+    if given:
+        option = next(iter(given)).replace("_", "-")
+        raise UserError(f"--{option}: {arguments.config} says that already; change it there")
+    return _planned_config(Path(arguments.config))
+
+
+def _planned_options(
+    *,
+    shape: str = "bert-base",
+    tasks: str = "sst,para,sts",
+    encoder: str | None = None,
+    embeddings: str | None = None,
+    pooler: str | None = None,
+    neck: str = "",
+    pal: int | None = None,
+    pal_heads: int = 12,
+    pal_who: str = "I",
+    heads: str | None = None,
+    freeze: bool = False,
+) -> Ledger:
+    names, sizes = _task_names(tasks), named(shape, "--shape")
     projected = None
-    if arguments.pal is not None:
-        who = parse_partition(arguments.pal_who, tasks, place="--pal-who")
-        depths = tuple(range(shape.layers))
-        projected = blueprint.projected_plan(who, arguments.pal, arguments.pal_heads, depths, shape)
+    if pal is not None:
+        who = parse_partition(pal_who, names, place="--pal-who")
+        depths = tuple(range(sizes.layers))
+        projected = blueprint.projected_plan(who, pal, pal_heads, depths, sizes, place="plan.pal")
     made = make_plan(
-        tasks,
-        layers=shape.layers,
-        encoder=arguments.encoder or f"S{shape.layers}",
-        embeddings=arguments.embeddings,
-        pooler=arguments.pooler,
-        neck=arguments.neck,
+        names,
+        layers=sizes.layers,
+        encoder=f"S{sizes.layers}" if encoder is None else encoder,
+        embeddings=embeddings,
+        pooler=pooler,
+        neck=neck,
         projected=projected,
         place="plan",
     )
-    heads = _head_sizes(arguments.heads, tasks, shape)
-    return ledger(made, shape, heads=heads, frozen=arguments.freeze), {}
+    return ledger(made, sizes, heads=_head_sizes(heads, names, sizes), frozen=freeze)
+
+
+def _task_names(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",")]
+    wrong = [name for name in names if not re.match(NAME, name)]
+    if wrong or len(set(names)) < len(names):
+        finding = f"{wrong[0]!r} is no name" if wrong else "one stands there twice"
+        raise UserError(f"--tasks {text}: give different names, separated by commas; {finding}")
+    return names
 
 
 def _head_sizes(text: str | None, tasks: list[str], shape: Shape) -> dict[str, int]:
@@ -151,23 +191,28 @@ def head_parameters(tasks: list[Task], heads: dict[str, HeadPlan], shape: Shape)
 
 def info(arguments: Namespace) -> Document:
     run = RunFolder.open(Path(arguments.folder))
-    record = run.read_document("run")
-    metrics = run.read_metrics()
-    steps = [entry for entry in metrics if entry["event"] == "step"]
-    settings = record["settings"]
+    settings = _settings_of(run)
+    steps = [entry for entry in run.read_metrics() if entry.get("event") == "step"]
     kept = best_evaluation(run)
     document: Document = {
         "run": str(run.path),
-        "weights": settings["encoder"]["weights"],
-        "sharing": {k: v for k, v in settings["sharing"].items() if v},
-        "tasks": {name: part["kind"] for name, part in settings["tasks"].items()},
+        "weights": settings.encoder.weights,
+        "sharing": settings.sharing.model_dump(exclude_defaults=True),
+        "tasks": {name: part.kind for name, part in settings.tasks.items()},
         "steps": len(steps),
         "finished": run.final.is_dir(),
-        "checkpoints": sorted(path.name for path in run.checkpoints.iterdir()),
+        "checkpoints": sorted(path.name for path in run.checkpoints.glob("step-*")),
         "best_step": kept.get("step"),
-        "scores": kept.get("scores", {}),
+        "scores": {task: kept["scores"][task] for task in settings.tasks} if kept else {},
         "overall": {key: kept.get(key) for key in ("official", "mean")},
     }
     if not arguments.json:
-        tables.show_info(document, kept)
+        tables.show_info(document)
     return document
+
+
+def _settings_of(run: RunFolder) -> Settings:
+    record = run.read_document("run")
+    if not isinstance(record, dict) or not isinstance(record.get("settings"), dict):
+        raise UserError(f"{run.settings} was not written by `cotrunk train`: it has no settings")
+    return check_settings(record["settings"], place=str(run.settings))

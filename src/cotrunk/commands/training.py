@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from cotrunk import presets, screen, tables
+from cotrunk.blueprint import refuse_wrong_options
 from cotrunk.data.sampling import dry_run
 from cotrunk.errors import UserError
 from cotrunk.experiment import Job, corpora_of, load_model, prepare
@@ -102,6 +103,7 @@ def _go_on(settings: Settings, base: Path, run: RunFolder, *, title: str, force:
 
 
 def _prepare(settings: Settings, base: Path) -> Job:
+    refuse_wrong_options(settings)
     with screen.counting("tokenising") as counter:
         job = prepare(settings, base, progress=counter)
     for note in job.notes:

@@ -1,17 +1,21 @@
 """Commands that use a trained run."""
 
+import heapq
 import io
 import shutil
 import sys
 import tempfile
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from cotrunk import screen, tables
+from cotrunk.commands.outputs import refuse_bad_target, write_whole
+from cotrunk.data.examples import Rows, Source
 from cotrunk.data.files import open_table
 from cotrunk.errors import UserError
 from cotrunk.experiment import Model, corpora_of, load_model
@@ -19,13 +23,19 @@ from cotrunk.learn.forward import Live
 from cotrunk.learn.metrics import Score, overall
 from cotrunk.learn.train import outputs_on, scores_of
 from cotrunk.predictor import WRITERS, Answered, Predictor, row_of, write_minbert
+from cotrunk.runs.checkpoint import CheckpointError
+from cotrunk.tasks import Task
 
 Document = dict[str, Any]
+Readers = list[tuple[list[str], Rows]]
+"""Tasks that read a file alike, with its rows."""
+
 MINBERT_NAME = "{task}-output.csv"
+BEGINNINGS = {b"{": ".jsonl", b"PAR1": ".parquet"}
 
 
 def evaluate(arguments: Namespace) -> Document:
-    model = load_model(Path(arguments.folder), which=arguments.which)
+    model = _load(arguments)
     tasks = [model.network.tasks[name] for name in _chosen(arguments.task, model)]
     with screen.counting("tokenising") as counter:
         corpora = corpora_of(
@@ -34,16 +44,24 @@ def evaluate(arguments: Namespace) -> Document:
     missing = [task.name for task in tasks if task.name not in corpora]
     if missing and (arguments.task or not corpora):
         raise UserError(f"tasks.{missing[0]}.{arguments.split}: the run names no such file")
+    for name in missing:
+        screen.say(f"note: tasks.{name}.{arguments.split} names no file, so it is left out")
     device = next(model.network.parameters()).device
     forward = Live(model.network, corpora, model.views, model.template, device)
     scores = scores_of(model.network, outputs_on(forward, corpora), corpora)
     document = scores_document(scores)
     if not arguments.json:
-        tables.show_scores(
-            f"{arguments.folder}: {arguments.split}",
-            document | {"scores": document["tasks"], **document["overall"]},
-        )
+        shown = {"scores": document["tasks"], "overall": document["overall"]}
+        tables.show_scores(f"{arguments.folder}: {arguments.split}", shown)
     return document
+
+
+def _load(arguments: Namespace) -> Model:
+    try:
+        return load_model(Path(arguments.folder), which=arguments.which)
+    except CheckpointError as error:
+        other = "final" if arguments.which == "best" else "best"
+        raise UserError(f"{error}; try --which {other}, or train again") from None
 
 
 def scores_document(scores: dict[str, Score]) -> Document:
@@ -63,16 +81,20 @@ def _chosen(names: Sequence[str], model: Model) -> list[str]:
 
 
 def predict(arguments: Namespace) -> Document:
-    model = load_model(Path(arguments.folder), which=arguments.which)
+    model = _load(arguments)
     predictor = Predictor(model)
     with _as_file(arguments.file) as path:
-        groups = _readable(arguments, model, path)
-        if arguments.format == "minbert":
-            return _predict_minbert(arguments, predictor, groups, path)
-        answered = _merged([predictor.answer_file(tasks, path) for tasks in groups])
-        if arguments.json:
-            return {"rows": [row_of(row) for row in answered]}
-        return _write_predictions(arguments, answered)
+        names = _able(arguments, model, path)
+        tasks = [model.network.tasks[name] for name in names]
+        targets = _targets(arguments, names)
+        readers = _readers(predictor, names, path)
+        rows = _merged([predictor.answer_file(alike, rows) for alike, rows in readers], names)
+        document = _write_answers(arguments, tasks, rows, targets)
+    for _, read in readers:
+        if read.dropped_count:
+            first = f"the first: {read.dropped[0]}"
+            screen.say(f"note: {read.dropped_count:,} bad rows have no answer, {first}")
+    return document
 
 
 @contextmanager
@@ -85,70 +107,96 @@ def _as_file(name: str) -> Iterator[Path]:
         path = Path(folder) / "stdin"
         with path.open("wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
-        head = path.open("rb").read(1024).lstrip()
-        spooled = path.with_suffix(".jsonl" if head.startswith(b"{") else ".csv")
-        path.rename(spooled)
-        yield spooled
+        with path.open("rb") as file:
+            head = file.read(1024).lstrip()
+        endings = (end for begin, end in BEGINNINGS.items() if head.startswith(begin))
+        spooled = path.rename(path.with_suffix(next(endings, ".csv")))
+        try:
+            yield spooled
+        except UserError as error:
+            lines = (line.replace(str(spooled), "standard input") for line in error.lines)
+            raise UserError(*lines) from None
 
 
-def _readable(arguments: Namespace, model: Model, path: Path) -> list[list[str]]:
-    """The tasks to answer for, in groups that read the same columns."""
-    parts = model.settings.tasks
-    chosen = _chosen(arguments.task, model)
-    if not arguments.task:
-        with open_table(path, needed=[], quoting="csv") as table:
-            columns = set(table.columns)
-        able = [name for name in chosen if set(parts[name].text) <= columns]
-        if not able:
-            wanted = "; ".join(f"{name} reads {', '.join(parts[name].text)}" for name in chosen)
-            raise UserError(
-                f"{arguments.file}: it has the columns {', '.join(sorted(columns))}, but {wanted}"
-            )
-        chosen = able
-    groups: dict[tuple[str, ...], list[str]] = {}
+def _able(arguments: Namespace, model: Model, path: Path) -> list[str]:
+    """The tasks to answer for: those asked for, else all whose columns the file has."""
+    chosen, parts = _chosen(arguments.task, model), model.settings.tasks
+    if arguments.task:
+        return chosen
+    able, columns = [], []
     for name in chosen:
-        groups.setdefault((*parts[name].text, parts[name].id or ""), []).append(name)
-    return list(groups.values())
+        part = parts[name]
+        with open_table(path, needed=part.text, quoting=part.quoting) as table:
+            columns = list(table.columns)
+        if set(part.text) <= set(columns):
+            able.append(name)
+    if not able:
+        wanted = "; ".join(f"{name} reads {', '.join(parts[name].text)}" for name in chosen)
+        raise UserError(f"{path}: it has the columns {', '.join(columns)}, but {wanted}")
+    return able
 
 
-def _merged(groups: list[Iterator[Answered]]) -> Iterator[Answered]:
-    if len(groups) == 1:
-        yield from groups[0]
-        return
-    for rows in zip(*groups, strict=True):
-        answers = {task: answer for row in rows for task, answer in row.answers.items()}
-        yield Answered(rows[0].id, answers)
+def _readers(predictor: Predictor, names: Sequence[str], path: Path) -> Readers:
+    alike: dict[Source, list[str]] = {}
+    for name in names:
+        alike.setdefault(predictor.source(name, path), []).append(name)
+    return [(some, Rows(predictor.tasks[some[0]], source)) for source, some in alike.items()]
 
 
-def _predict_minbert(
-    arguments: Namespace, predictor: Predictor, groups: list[list[str]], path: Path
-) -> Document:
-    tasks = [task for group in groups for task in group]
-    out = Path(arguments.output or ".")
-    one_file = len(tasks) == 1 and arguments.output and not out.is_dir()
-    written = {}
-    for group in groups:
-        rows = list(predictor.answer_file(group, path))
-        for task in group:
-            target = out if one_file else out / MINBERT_NAME.format(task=task)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with target.open("w", encoding="utf-8", newline="") as file:
-                write_minbert(predictor.tasks[task], rows, file)
-            written[task] = str(target)
-            screen.say(f"wrote {len(rows):,} rows to {target}")
-    return {"files": written}
+def _merged(groups: list[Iterator[Answered]], names: Sequence[str]) -> Iterator[Answered]:
+    """Answers about the same line as one row; a task that had to drop the line has none."""
+    lines = heapq.merge(*groups, key=lambda row: row.line)
+    for line, same in groupby(lines, key=lambda row: row.line):
+        rows = list(same)
+        found = {task: answer for row in rows for task, answer in row.answers.items()}
+        yield Answered(line, rows[0].id, {name: found[name] for name in names if name in found})
 
 
-def _write_predictions(arguments: Namespace, rows: Iterator[Answered]) -> Document:
-    suffix = Path(arguments.output or "").suffix.lstrip(".")
-    kind = arguments.format or (suffix if suffix in WRITERS else "csv")
-    if arguments.output is None:
-        WRITERS[kind](rows, sys.stdout)
+def _targets(arguments: Namespace, names: Sequence[str]) -> dict[str, Path]:
+    """The file for each task's answers; one for all of them unless each has a format of its own."""
+    minbert, output = arguments.format == "minbert", arguments.output
+    if minbert and not (len(names) == 1 and output and Path(output).suffix):
+        folder = Path(output or ".")
+        if folder.exists() and not folder.is_dir():
+            raise UserError(f"-o {folder}: that is a file; minbert writes one for each task")
+        if not folder.exists():
+            refuse_bad_target(folder)
+        return {name: folder / MINBERT_NAME.format(task=name) for name in names}
+    if output is None:
         return {}
-    text = io.StringIO()
-    WRITERS[kind](rows, text)  # all rows are good before anything is written
-    path = Path(arguments.output)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text.getvalue(), encoding="utf-8")
-    screen.say(f"wrote {path}")
-    return {"file": str(path)}
+    path = Path(output)
+    refuse_bad_target(path)
+    if arguments.file != "-" and path.exists() and path.samefile(arguments.file):
+        raise UserError(f"-o {path}: that is the file to read; name another")
+    if arguments.format is None and path.suffix.lstrip(".") not in WRITERS:
+        endings = ", ".join(f".{kind}" for kind in WRITERS)
+        raise UserError(f"-o {path}: give the name one of {endings}, or say --format")
+    return dict.fromkeys(names, path)
+
+
+def _write_answers(
+    arguments: Namespace,
+    tasks: Sequence[Task],
+    rows: Iterable[Answered],
+    targets: dict[str, Path],
+) -> Document:
+    if not targets and arguments.json:
+        return {"rows": [row_of(row) for row in rows]}
+    if not targets:
+        WRITERS[arguments.format or "csv"](tasks, rows, sys.stdout)
+        return {}
+    answered = list(rows)  # all rows are good before anything is written
+    if arguments.format == "minbert":
+        for task in tasks:
+            text = io.StringIO()
+            write_minbert(task, answered, text)
+            targets[task.name].parent.mkdir(exist_ok=True)
+            write_whole(targets[task.name], text.getvalue())
+    else:
+        path = targets[tasks[0].name]
+        text = io.StringIO()
+        WRITERS[arguments.format or path.suffix.lstrip(".")](tasks, answered, text)
+        write_whole(path, text.getvalue())
+    for path in dict.fromkeys(targets.values()):
+        screen.say(f"wrote {path}")
+    return {"files": {name: str(path) for name, path in targets.items()}}

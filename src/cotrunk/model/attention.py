@@ -89,7 +89,7 @@ def _backward(grad: Tensor, qkv: Tensor, chance: Tensor, seen: Tensor) -> Tensor
     out = qkv.new_empty(qkv.shape)
     torch.bmm(seen.mT, grad, out=out[2])
     # A dropped chance has seen = 0, so the mask itself is not needed again.
-    slope = torch.bmm(grad, v.mT).mul_(seen)
+    slope = torch.bmm(grad, v.mT).to(chance.dtype).mul_(seen)
     slope = slope.addcmul_(chance, slope.sum(-1, keepdim=True), value=-1).to(q.dtype)
     scale = 1 / math.sqrt(q.shape[2])
     torch.baddbmm(out[1], slope.mT, q[:, :queries], beta=0, alpha=scale, out=out[1])
@@ -149,4 +149,4 @@ class Attention(nn.Module):
             first_only=first_only,
         )
         residual_QD = x_TD.index_select(0, text.first_S) if first_only else x_TD
-        return self.norm(residual_QD + noise.drop(self.out(seen_QD), self.dropout))
+        return self.norm(noise.add(residual_QD, self.out(seen_QD), self.dropout))

@@ -36,6 +36,14 @@ class _LookUp(torch.autograd.Function):
         return None, None
 
 
+def look_up(table: Tensor, row_T: Tensor) -> Tensor:
+    """Rows of a table. Only on the CPU does adding in place always happen in the same order."""
+    if table.device.type != "cpu":
+        return F.embedding(row_T, table)
+    found: Tensor = _LookUp.apply(table, row_T)  # type: ignore[no-untyped-call]
+    return found
+
+
 class Embeddings(nn.Module):
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -47,7 +55,7 @@ class Embeddings(nn.Module):
         self.dropout = shape.dropout
 
     def forward(self, text: Packed, noise: Noise) -> Tensor:
-        x_TD: Tensor = _LookUp.apply(self.words.weight, text.token_T)  # type: ignore[no-untyped-call]
+        x_TD = look_up(self.words.weight, text.token_T)
         x_TD = x_TD + self.positions(text.position_T + self.first_position)
         if self.segments is not None:
             x_TD = x_TD + F.embedding(text.segment_T, self.segments.weight)

@@ -34,5 +34,5 @@ class Layer(nn.Module):
         ``aside_QD`` is what a projected attention layer adds before the last norm.
         """
         h_QD = self.attention(x_TD, text, noise, first_only=first_only)
-        out_QD = h_QD + noise.drop(self.down(F.gelu(self.up(h_QD))), self.dropout)
+        out_QD = noise.add(h_QD, self.down(F.gelu(self.up(h_QD))), self.dropout)
         return self.norm(out_QD if aside_QD is None else out_QD + aside_QD)

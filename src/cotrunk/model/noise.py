@@ -25,6 +25,12 @@ class Noise:
     def drop(self, x: Tensor, rate: float) -> Tensor:
         return x if self.silent or rate == 0 else x * self.mask(x.shape, rate)
 
+    def add(self, x: Tensor, y: Tensor, rate: float) -> Tensor:
+        """``x + drop(y)`` in one pass."""
+        if self.silent or rate == 0:
+            return x + y
+        return torch.addcmul(x, y, self.mask(y.shape, rate))
+
     def mask(self, shape: torch.Size, rate: float) -> Tensor:
         """0 with probability ``rate``, else 1 / (1 - rate); the rate is rounded to 1 / 65536.
 

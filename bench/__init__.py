@@ -1,0 +1,1 @@
+"""How fast we are beside others on this machine: ``python -m bench``."""

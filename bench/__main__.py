@@ -1,0 +1,69 @@
+"""``python -m bench``: every comparison, a table, and results/bench.json."""
+
+import argparse
+import json
+import logging
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import torch
+
+from bench import gradients, inference, reading, training
+from bench.timing import Result
+from bench.work import Bench
+
+ALL: dict[str, Callable[[Bench], Iterator[Result]]] = {
+    **training.FAMILY,
+    **gradients.FAMILY,
+    **inference.FAMILY,
+    **reading.FAMILY,
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a third of the rounds")
+    parser.add_argument("--only", nargs="+", choices=list(ALL), metavar="NAME", default=list(ALL))
+    parser.add_argument("--data", type=Path, help="folder with the course's files")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("-o", "--out", type=Path, default=Path("results/bench.json"))
+    chosen = parser.parse_args()
+    torch.set_num_threads(chosen.threads)
+    warnings.simplefilter("ignore")  # the peers' own
+    logging.disable(logging.WARNING)
+    if os.getloadavg()[0] > (os.cpu_count() or 1) / 2:
+        say(f"the machine is busy (load {os.getloadavg()[0]:.1f}): intervals will be wide")
+    bench, results = Bench(chosen.data, chosen.quick), []
+    say(f"{'':30}{'ours':>10}{'peer':>10}  {'ratio':>6}  interval")
+    with tempfile.TemporaryDirectory() as cache:
+        os.environ["COTRUNK_CACHE"] = cache
+        for name in chosen.only:
+            try:
+                for result in ALL[name](bench):
+                    results.append(result)
+                    say(line(result))
+            except ImportError as error:
+                say(f"{name:30}left out: {error.name or error} is not installed")
+    chosen.out.parent.mkdir(exist_ok=True)
+    chosen.out.write_text(json.dumps([result.as_json() for result in results], indent=1) + "\n")
+    return 0
+
+
+def line(result: Result) -> str:
+    numbers = f"{result.ours:10.3f}{result.peer:10.3f}  {result.ratio:6.2f}"
+    busy = ", machine busy" if result.busy else ""
+    spread = f"[{result.low:.2f}, {result.high:.2f}]"
+    return f"{result.name:30}{numbers}  {spread} {result.meaning}, {result.unit}{busy}"
+
+
+def say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,153 @@
+"""The price of gradient surgery, in time and memory, beside two other ways to do it."""
+
+import json
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor, nn
+
+from bench.peers import loss_of
+from bench.timing import Result, compare
+from bench.work import Bench, Steps, batches, stage_of
+from cotrunk.data.packing import Sides, pack
+from cotrunk.learn.state import Stage
+from cotrunk.model.noise import Noise
+
+PCGRAD = "train.gradients=pcgrad"
+MEMORY = """
+import resource, sys, torch, pathlib, json
+from bench.work import Bench, Steps, stage_of
+torch.set_num_threads(1)
+data, change = json.loads(sys.argv[1])
+steps = Steps(stage_of(Bench(data and pathlib.Path(data), True), change))
+for _ in range(4): steps()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+"""
+
+
+def against_sum(bench: Bench) -> Iterator[Result]:
+    ours, plain = Steps(stage_of(bench, PCGRAD)), Steps(stage_of(bench))
+    rounds = bench.rounds(12)
+    yield compare("pcgrad-time-of-sum", ours, plain, rounds=rounds, meaning="times")
+    mine, other = [], []
+    for _ in range(1 if bench.quick else 3):
+        mine.append(_peak(bench, PCGRAD))
+        other.append(_peak(bench, "train.gradients=sum"))
+    a, b = sorted(mine)[len(mine) // 2], sorted(other)[len(other) // 2]
+    ratios = [m / o for m, o in zip(mine, other, strict=True)]
+    yield Result(
+        "pcgrad-memory-of-sum", a, b, a / b, min(ratios), max(ratios), "times", "MB at most",
+        len(mine),
+    )  # fmt: skip
+
+
+def _peak(bench: Bench, change: str) -> float:
+    about = json.dumps([str(bench.data) if bench.data else None, change])
+    run = subprocess.run(
+        [sys.executable, "-c", MEMORY, about], check=True, capture_output=True, text=True
+    )
+    return float(run.stdout.split()[-1])
+
+
+def against_torchjd(bench: Bench) -> Iterator[Result]:
+    """On our own packed network, one task at a time: its derivatives are not made for vmap.
+
+    The word table is left to `look_up`, which spares the peer three gradients of its size.
+    """
+    from torchjd.aggregation import PCGrad
+    from torchjd.autojac import jac_to_grad, mtl_backward
+
+    stage = stage_of(bench)
+    heads, trunk = _split(stage)
+    shared = [p for p in trunk if len(p) != stage.network.shape.vocabulary]
+
+    def backward(losses: list[Tensor], features: list[Tensor]) -> None:
+        tasks = [list(stage.network.heads.copy_of(task).parameters()) for task in heads]
+        mtl_backward(
+            losses, features, tasks_params=tasks, shared_params=shared, parallel_chunk_size=1
+        )
+        jac_to_grad(shared, PCGrad())
+
+    peer = _Apart(stage, backward)
+    rounds = bench.rounds(6)
+    yield compare("pcgrad-against-torchjd", Steps(stage_of(bench, PCGRAD)), peer, rounds=rounds)
+
+
+def against_flattening(bench: Bench) -> Iterator[Result]:
+    """One forward pass of all rows; each loss goes back through all of it (LibMTL's way)."""
+    stage = stage_of(bench)
+    _, trunk = _split(stage)
+
+    def backward(losses: list[Tensor], features: list[Tensor]) -> None:
+        del features
+        gradients = []
+        for loss in losses:
+            for parameter in trunk:
+                parameter.grad = None
+            loss.backward(retain_graph=True)
+            flat = [torch.zeros_like(p) if p.grad is None else p.grad for p in trunk]
+            gradients.append(torch.cat([gradient.flatten() for gradient in flat]))
+        total = torch.stack(_projected(gradients)).sum(0)
+        for parameter, part in zip(trunk, total.split([p.numel() for p in trunk]), strict=True):
+            parameter.grad = part.view_as(parameter)
+
+    peer = _Apart(stage, backward, together=True)
+    rounds = bench.rounds(6)
+    yield compare("pcgrad-against-flattening", Steps(stage_of(bench, PCGRAD)), peer, rounds=rounds)
+
+
+def _projected(gradients: list[Tensor]) -> list[Tensor]:
+    projected = [gradient.clone() for gradient in gradients]
+    for mine in projected:
+        for other in random.sample(gradients, len(gradients)):
+            if (agreement := torch.dot(mine, other)) < 0:
+                mine -= agreement * other / other.norm() ** 2
+    return projected
+
+
+def _split(stage: Stage) -> tuple[list[str], list[nn.Parameter]]:
+    network = stage.network
+    trunk = [p for name, p in network.named_parameters() if not name.startswith("heads.")]
+    return list(network.tasks), trunk
+
+
+class _Apart:
+    """Steps on our network in which another way of going back is used."""
+
+    def __init__(self, stage: Stage, backward: object, *, together: bool = False) -> None:
+        self.stage, self.backward, self.together, self.step = stage, backward, together, 0
+
+    def __call__(self) -> None:
+        network, noise = self.stage.network, Noise(1, self.step)
+        self.stage.optimizer.zero_grad()
+        rows = list(batches(self.stage, self.step))
+        if self.together:
+            ids = [piece.numpy() for batch in rows for piece in batch.ids]
+            segments = [piece.numpy() for batch in rows for piece in batch.segments]
+            text = pack(ids, segments)
+            (all_SD,) = network.encode(text, list(network.tasks), noise).values()
+            features = list(all_SD[text.place_S].split([len(batch.ids) for batch in rows]))
+        else:
+            features = []
+            for batch in rows:
+                (x_SD,) = network.encode(batch.text, [batch.task], noise).values()
+                features.append(x_SD[batch.text.place_S])
+        losses = []
+        for batch, x_RD in zip(rows, features, strict=True):
+            sides = Sides((torch.arange(len(x_RD)),))
+            out = network.answer({frozenset([batch.task]): x_RD}, sides, [batch.task], noise)
+            losses.append(loss_of(batch.task, out[batch.task], batch.target_R))
+        assert callable(self.backward)
+        self.backward(losses, features)
+        self.stage.optimizer.step()
+        self.step += 1
+
+
+FAMILY = {
+    "pcgrad-of-sum": against_sum,
+    "pcgrad-against-torchjd": against_torchjd,
+    "pcgrad-against-flattening": against_flattening,
+}

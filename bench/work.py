@@ -1,0 +1,118 @@
+"""The work that is timed: three tasks, 32 rows of each a step, on the sample or other data."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from cotrunk.blueprint import head_plans, plan_of, tasks_of, views_of, with_dropout
+from cotrunk.data.packing import Packed
+from cotrunk.data.text import lay_out, template_of
+from cotrunk.experiment import corpora_of
+from cotrunk.learn.state import Progress, Stage
+from cotrunk.learn.train import make_step
+from cotrunk.model.initial import initialise
+from cotrunk.model.network import Network
+from cotrunk.model.pretrained import find, load_tokenizer
+from cotrunk.settings import Settings, apply_changes, check_settings
+from cotrunk.stages import Parts, make_stage, stream_of
+
+BERT_BASE: dict[str, Any] = {"layers": 12, "width": 768, "inner": 3072, "heads": 12}
+# The course's quora-train.csv has rows of the same kind as its dev file, and ten times as many.
+FILES = {"sst": "ids-sst-train.csv", "para": "quora-dev.csv", "sts": "sts-train.csv"}
+SAMPLES = {"sst": "sentiment", "para": "paraphrase", "sts": "similarity"}
+
+
+@dataclass(frozen=True)
+class Bench:
+    """How much to measure, and on which rows."""
+
+    data: Path | None
+    quick: bool
+
+    def rounds(self, usual: int) -> int:
+        return max(2, usual // 3) if self.quick else usual
+
+
+class NoRun:
+    """A run folder that keeps nothing."""
+
+    def append_metrics(self, record: dict[str, Any]) -> None:
+        pass
+
+    append_timing = append_metrics
+
+
+def settings_of(bench: Bench, *changes: str) -> Settings:
+    raw: dict[str, Any] = {
+        "tasks": {
+            "sst": {"kind": "classes", "classes": 5, "text": ["sentence"], "label": "sentiment"},
+            "para": {"kind": "binary", "label": "is_duplicate"},
+            "sts": {"kind": "score", "range": [0, 5], "label": "similarity"},
+        },
+        "sharing": {"encoder": "S6"},
+        "train": {"evaluate": "never", "device": "cpu"},
+    }
+    for task, part in raw["tasks"].items():
+        part.setdefault("text", ["sentence1", "sentence2"])
+        part["skip_bad_rows"] = True
+        sample = f"sample:{SAMPLES[task]}-train.csv"
+        part["train"] = str(bench.data / FILES[task]) if bench.data else sample
+    apply_changes(raw, list(changes))
+    return check_settings(raw, place="bench")
+
+
+def stage_of(bench: Bench, *changes: str, sizes: dict[str, Any] | None = None) -> Stage:
+    """A stage of training that begins; ``sizes`` replaces those of MiniLM."""
+    settings, base = settings_of(bench, *changes), Path.cwd()
+    tasks = tasks_of(settings)
+    pretrained = find("minilm", base=base)
+    shape = replace(with_dropout(pretrained.shape, settings), **(sizes or {}))
+    network = Network(shape, plan_of(settings, shape), tasks, head_plans(settings, tasks))
+    initialise(network, {} if sizes else pretrained.tensors, seed=settings.train.seed)
+    tokenizer = load_tokenizer(pretrained)
+    read = corpora_of(settings, tasks, "train", base, tokenizer, progress=lambda _: None)
+    views = views_of(settings, shape)
+    parts = Parts(settings, network, tasks, read, {}, views, template_of(tokenizer))
+    stream = stream_of(settings, settings.train, read)
+    return make_stage(parts, settings.train, stream, first=0, steps=stream.steps)
+
+
+class Steps:
+    """Our steps, one after another."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage, self.at = stage, Progress()
+
+    def __call__(self) -> None:
+        make_step(self.stage, NoRun(), self.at)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A task's batch as its sequences, in the order of its rows."""
+
+    task: str
+    text: Packed
+    ids: list[Tensor]
+    segments: list[Tensor]
+    target_R: Tensor
+
+
+def batches(stage: Stage, step: int) -> Iterator[Rows]:
+    """The rows of one of our steps, for others to read."""
+    forward: Any = stage.forward
+    for batch in stage.stream.batches(step):
+        pieces = [forward.corpora[batch.task].pieces(row) for row in batch.rows.tolist()]
+        text, sides = lay_out(forward.template, pieces, forward.views[batch.task])
+        lengths, places = text.length_S.tolist(), sides.places[0].tolist()
+        ids, segments = text.token_T.split(lengths), text.segment_T.split(lengths)
+        yield Rows(
+            batch.task,
+            text,
+            [ids[place] for place in places],
+            [segments[place] for place in places],
+            batch.target_R,
+        )

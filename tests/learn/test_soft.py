@@ -1,0 +1,106 @@
+"""Soft sharing: what the penalty is, and where it pulls."""
+
+import pytest
+import torch
+
+from cotrunk.learn.soft import soft_penalty, trace_norm
+from cotrunk.model.heads import HeadPlan
+from cotrunk.model.initial import initialise
+from cotrunk.model.network import Network
+from cotrunk.model.plan import make_plan
+from cotrunk.model.shape import named
+from cotrunk.tasks import Task
+
+NAMES = ["a", "b", "c"]
+SHAPE = named("tiny", "test")
+
+
+def network(encoder: str, *, neck: str = "", apart: bool = True) -> Network:
+    tasks = [Task(name, "binary", 1) for name in NAMES]
+    plan = make_plan(NAMES, layers=2, encoder=encoder, neck=neck)
+    made = Network(SHAPE, plan, tasks, {name: HeadPlan() for name in NAMES}).double()
+    initialise(made, {}, seed=1)
+    if apart:
+        torch.manual_seed(0)
+        with torch.no_grad():
+            for parameter in made.parameters():
+                parameter += 0.1 * torch.randn_like(parameter)
+    return made
+
+
+def penalty(made: Network, *, l2: float = 0.0, trace: float = 0.0) -> torch.Tensor:
+    return soft_penalty(made, l2=l2, trace=trace)
+
+
+def test_l2_is_the_squared_distance_of_every_copy_to_their_mean():
+    made = network("S I", neck="(b+c)")
+    expected = 0.0
+    for owned in (made.layers[1], made.neck[0]):
+        copies = [torch.cat([p.flatten() for p in copy.parameters()]) for copy in owned.values()]
+        mean = torch.stack(copies).mean(0)
+        expected += sum((copy - mean).square().sum() for copy in copies)
+    torch.testing.assert_close(penalty(made, l2=0.5), 0.5 * expected)
+
+
+def test_two_copies_pay_half_their_squared_distance():
+    made = network("S2", neck="(b+c)")
+    one, other = (
+        torch.cat([p.flatten() for p in copy.parameters()]) for copy in made.neck[0].values()
+    )
+    torch.testing.assert_close(penalty(made, l2=1.0), (one - other).square().sum() / 2)
+
+
+def test_the_trace_norm_is_the_sum_of_singular_values():
+    rows = torch.randn(3, 40, dtype=torch.float64)
+    torch.testing.assert_close(trace_norm(rows), torch.linalg.matrix_norm(rows, ord="nuc"))
+
+
+def test_the_trace_norm_is_least_when_copies_are_equal():
+    row = torch.randn(1, 40, dtype=torch.float64)
+    equal = row.repeat(3, 1)
+    other = torch.randn(3, 40, dtype=torch.float64)
+    other *= equal.norm() / other.norm()
+    assert trace_norm(equal) < trace_norm(other)
+
+
+@pytest.mark.parametrize("kind", ["l2", "trace"])
+def test_equal_copies_are_not_pulled_apart(kind):
+    made = network("I2", apart=False).float()
+    penalty(made, **{kind: 1.0}).backward()
+    for owned in (made.embeddings, *made.layers):
+        names = [name for name, _ in owned["a"].named_parameters()]
+        for name in names:
+            grads = [owned[task].get_parameter(name).grad for task in NAMES]
+            assert all(torch.isfinite(grad).all() for grad in grads)
+            spread = torch.stack([grad - grads[0] for grad in grads]).abs().max()
+            assert spread <= 1e-3 * max(1.0, grads[0].abs().max().item())
+
+
+@pytest.mark.parametrize("kind", ["l2", "trace"])
+def test_descent_on_the_penalty_brings_copies_together(kind):
+    made = network("S I")
+    optimizer = torch.optim.SGD(made.parameters(), lr=0.1)
+    before = penalty(made, l2=1.0).item()
+    for _ in range(10):
+        optimizer.zero_grad()
+        penalty(made, **{kind: 1.0}).backward()
+        optimizer.step()
+    assert penalty(made, l2=1.0).item() < 0.9 * before
+
+
+def test_heads_and_shared_modules_are_left_alone():
+    made = network("S I")
+    penalty(made, l2=1.0, trace=1.0).backward()
+    moved = {name.split(".")[0] for name, p in made.named_parameters() if p.grad is not None}
+    assert moved == {"layers"}
+    assert all(p.grad is None for p in made.layers[0].parameters())
+
+
+@pytest.mark.parametrize("encoder", ["S2", "I2"])
+def test_a_penalty_on_nothing_that_learns_is_no_error(encoder):
+    """All shared, or all copies frozen in this stage."""
+    made = network(encoder)
+    made.requires_grad_(False)
+    found = penalty(made, l2=1.0, trace=1.0)
+    found.backward()
+    assert (found.item() == 0) == (encoder == "S2")

@@ -1,0 +1,89 @@
+"""Attention in buckets against attention in each sequence by itself, differentiated by torch."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from cotrunk.data.packing import Packed, pack
+from cotrunk.model.attention import attend
+from cotrunk.model.embeddings import Embeddings
+from cotrunk.model.noise import SILENCE, Noise
+from cotrunk.model.shape import shape_from_config
+
+HEADS, WIDTH = 3, 12
+LENGTHS = [[1], [6], [1, 1], [4, 4, 4], [1, 2, 5, 5, 9], list(range(1, 14))]
+
+
+def text_of(lengths: list[int]) -> Packed:
+    rows = [np.arange(1, length + 1) for length in lengths]
+    return pack(rows, [np.zeros_like(row) for row in rows])
+
+
+def inputs(text: Packed) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(1)
+    shape = (len(text.token_T), 3 * WIDTH)
+    return torch.randn(shape, generator=generator, dtype=torch.float64, requires_grad=True)
+
+
+def one_by_one(qkv_TD: torch.Tensor, text: Packed) -> torch.Tensor:
+    found = []
+    for mine in qkv_TD.split(text.length_S.tolist()):
+        q, k, v = (part.view(len(mine), HEADS, -1).transpose(0, 1) for part in mine.chunk(3, 1))
+        chance = (q @ k.transpose(1, 2) / math.sqrt(WIDTH // HEADS)).softmax(-1)
+        found.append((chance @ v).transpose(0, 1).reshape(len(mine), WIDTH))
+    return torch.cat(found)
+
+
+@pytest.mark.parametrize("first_only", [False, True])
+@pytest.mark.parametrize("lengths", LENGTHS, ids=str)
+def test_values_and_gradients_equal_attention_in_each_sequence(lengths, first_only):
+    text = text_of(lengths)
+    qkv_TD = inputs(text)
+    found = attend(qkv_TD, text, SILENCE, heads=HEADS, dropout=0.1, first_only=first_only)
+    expected = one_by_one(qkv_TD, text)
+    if first_only:
+        expected = expected[text.first_S]
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+    direction = torch.randn_like(found)
+    (mine,) = torch.autograd.grad((found * direction).sum(), qkv_TD)
+    (wanted,) = torch.autograd.grad((expected * direction).sum(), qkv_TD)
+    torch.testing.assert_close(mine, wanted, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("first_only", [False, True])
+def test_the_derivative_holds_with_dropout(first_only):
+    text = text_of([1, 2, 2, 3, 5])
+
+    def call(qkv_TD: torch.Tensor) -> torch.Tensor:
+        return attend(qkv_TD, text, Noise(1, 2), heads=HEADS, dropout=0.4, first_only=first_only)
+
+    assert torch.autograd.gradcheck(call, (inputs(text),))
+
+
+def test_dropout_drops_whole_chances():
+    text = text_of([6, 6])
+    kept = attend(inputs(text), text, SILENCE, heads=HEADS, dropout=0.5, first_only=False)
+    dropped = attend(inputs(text), text, Noise(1), heads=HEADS, dropout=0.5, first_only=False)
+    assert not torch.equal(kept, dropped)
+
+
+def test_gradients_of_words_add_up_over_batches_and_repeated_tokens():
+    config = {
+        "model_type": "bert", "vocab_size": 20, "hidden_size": 6, "num_hidden_layers": 1,
+        "num_attention_heads": 2, "intermediate_size": 8, "max_position_embeddings": 16,
+        "hidden_dropout_prob": 0.0,
+    }  # fmt: skip
+    embeddings = Embeddings(shape_from_config(config, "config")).double()
+    table = embeddings.words.weight
+    texts = [text_of([3, 3, 5]), text_of([7])]
+    plain = table.detach().clone().requires_grad_()
+    for text in texts:
+        direction = torch.randn(len(text.token_T), 6, dtype=torch.float64)
+        (embeddings(text, SILENCE) * direction).sum().backward()
+        x_TD = plain[text.token_T] + embeddings.positions.weight.detach()[text.position_T]
+        assert embeddings.segments is not None
+        x_TD = embeddings.norm(x_TD + embeddings.segments.weight.detach()[text.segment_T])
+        (x_TD * direction).sum().backward()
+    torch.testing.assert_close(table.grad, plain.grad, rtol=0, atol=1e-12)

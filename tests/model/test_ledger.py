@@ -1,0 +1,177 @@
+"""Counts by arithmetic, against the reports' numbers and against the tensors of real networks."""
+
+import json
+from itertools import product
+
+import pytest
+from schemes import NAMES, SCHEMES, SHAPE, TASKS, network_of
+
+from cotrunk.blueprint import projected_plan
+from cotrunk.cli import main
+from cotrunk.commands.looking import head_parameters
+from cotrunk.model.heads import HeadPlan
+from cotrunk.model.ledger import Ledger, ledger
+from cotrunk.model.plan import alone, make_plan
+from cotrunk.model.shape import named
+from cotrunk.tasks import Task
+
+BERT = named("bert-base", "test")
+THREE = ["sst", "para", "sts"]
+REGIMES = ["".join(layers) for layers in product("SI", repeat=3)]
+HYBRID = {  # shared layers: parameters, with shared embeddings and a pooler for each task
+    0: 280_772_352, 1: 266_596_608, 2: 252_420_864, 3: 238_245_120, 4: 224_069_376,
+    5: 209_893_632, 6: 195_717_888, 7: 181_542_144, 8: 167_366_400, 9: 153_190_656,
+    10: 139_014_912, 11: 124_839_168, 12: 110_663_424,
+}  # fmt: skip
+CHECKPOINTS = {  # shared neck layers: KiB as printed by MOPS, frozen and tuned
+    0: (497_051, 1_352_503),
+    1: (483_205, 1_338_657),
+    2: (469_359, 1_324_811),
+    3: (455_513, 1_310_966),
+}
+TOTALS = {0: 115_392_774, 1: 114_211_590, 2: 113_030_406, 3: 111_849_222}
+
+
+def counted(encoder: str, **more: str) -> dict[str, int]:
+    return ledger(make_plan(THREE, layers=12, encoder=encoder, **more), BERT).parameters
+
+
+def with_pal(size: int, *, tasks: list[str] = THREE, heads: int = 12, bias: bool = False) -> Ledger:
+    depths = tuple(range(12))
+    pal = projected_plan(alone(tasks), size, heads, depths, BERT, bias=bias)
+    return ledger(make_plan(tasks, layers=12, encoder="S12", projected=pal), BERT)
+
+
+def planned(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, dict[str, int]]:
+    assert main(["plan", "--json", *arguments]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("encoder", "more", "expected"),
+    [
+        ("S12", {}, 109_482_240),
+        ("I12", {}, 328_446_720),
+        ("S6 I6", {}, 195_717_888),
+        ("S12", {"pooler": "I"}, 110_663_424),
+        ("I12", {"embeddings": "S"}, 280_772_352),
+    ],
+)
+def test_bert_base_has_as_many_parameters_as_the_reports_systems(encoder, more, expected):
+    assert counted(encoder, **more)["total"] == expected
+
+
+def test_bert_base_part_by_part():
+    parts = counted("S12")
+    assert parts["embeddings"] == 23_837_184
+    assert parts["layers"] == 12 * 7_087_872
+    assert parts["pooler"] == 590_592
+
+
+@pytest.mark.parametrize(("depth", "expected"), HYBRID.items())
+def test_hybrid_bert_at_every_depth(depth, expected):
+    encoder = f"S{depth} I{12 - depth}" if 0 < depth < 12 else ("S12" if depth else "I12")
+    assert counted(encoder, embeddings="S", pooler="I")["total"] == expected
+
+
+def test_hybrid_bert_is_not_half_of_three():
+    """The report says half; that takes nine shared layers."""
+    assert round(HYBRID[6] / 328_446_720, 4) == 0.5959
+    assert HYBRID[8] / 328_446_720 > 0.5 > HYBRID[9] / 328_446_720
+
+
+def neck_of(regime: str) -> int:
+    return counted("S12", neck="-".join(regime))["neck"]
+
+
+@pytest.mark.parametrize("regime", REGIMES)
+def test_a_neck_has_590_592_parameters_per_copy(regime):
+    copies = sum(1 if layer == "S" else 3 for layer in regime)
+    assert neck_of(regime) == 590_592 * copies
+
+
+def test_the_necks_of_mops():
+    assert neck_of("III") == 5_315_328
+    assert neck_of("SSS") == 1_771_776
+    assert counted("S12", neck="I (para+sts)2")["neck"] == 590_592 * 7
+
+
+def test_projected_attention_of_the_report():
+    assert with_pal(204).parameters["pal"] == 5_434_560 == 3 * 1_811_520
+    assert with_pal(204, bias=True).parameters["pal"] == 3 * 1_819_836
+    assert with_pal(324).parameters["pal"] == 12_830_400
+    assert round(with_pal(204).parameters["total"] / 109_482_240, 4) == 1.0496
+
+
+def test_eight_tasks_with_projected_attention_are_1_13_of_one_bert():
+    eight = with_pal(204, tasks=list("abcdefgh")).parameters["total"]
+    assert 1.132 < eight / 109_482_240 < 1.134
+
+
+@pytest.mark.parametrize(
+    ("task", "pair", "expected"),
+    [
+        (Task("sst", "classes", 1, classes=tuple("01234")), "joined", 263_941),
+        (Task("para", "binary", 2), "joined", 262_913),
+        (Task("para", "binary", 2), "concat", 459_521),
+        (Task("para", "binary", 2), "hadamard", 656_129),
+    ],
+)
+def test_the_heads_of_hybrid_bert(task, pair, expected):
+    head = HeadPlan(pair=pair, depth=3, width=256)
+    assert head_parameters([task], {task.name: head}, BERT) == {task.name: expected}
+
+
+@pytest.mark.parametrize("regime", REGIMES)
+def test_the_checkpoints_of_mops_within_a_thousandth(regime, capsys):
+    arguments = ["--neck", "-".join(regime), "--heads", "5,1,768"]
+    shared = regime.count("S")
+    for context, printed in zip(([], ["--freeze"]), CHECKPOINTS[shared][::-1], strict=True):
+        found = planned(capsys, *arguments, *context)["bytes"]
+        assert found["checkpoint"] / 1024 == pytest.approx(printed, rel=1e-3)
+        assert found["weights"] == 4 * TOTALS[shared]
+
+
+def test_a_subset_of_mops_is_as_large_as_one_shared_layer(capsys):
+    found = planned(capsys, "--neck", "I (para+sts)2", "--heads", "5,1,768")
+    assert found["bytes"]["checkpoint"] / 1024 == pytest.approx(1_338_657, rel=1e-3)
+
+
+def test_the_command_counts_projected_attention(capsys):
+    found = planned(capsys, "--pal", "204", "--pal-heads", "12")["parameters"]
+    assert (found["pal"], found["total"]) == (5_434_560, 114_916_800)
+    shared = planned(capsys, "--pal", "204", "--pal-who", "(para+sts)")["parameters"]
+    assert shared["pal"] == 2 * 1_811_520
+
+
+def test_a_size_that_heads_do_not_divide_is_refused_with_the_nearest(capsys):
+    assert main(["plan", "--pal", "326", "--pal-heads", "12"]) == 2
+    assert "the nearest sizes that are: 324 or 336" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+def test_the_ledger_counts_what_a_network_has(name):
+    scheme = SCHEMES[name]
+    network = network_of(scheme, device="meta")
+    heads = {task: scheme.head(task) for task in NAMES}
+    made = ledger(
+        scheme.plan(),
+        SHAPE,
+        heads=head_parameters(list(TASKS), heads, SHAPE),
+        pooled=[task for task, head in heads.items() if head.pooling == "pooler"],
+    )
+    assert made.parameters["total"] == sum(p.numel() for p in network.parameters())
+    for entry in made.entries:
+        found = sum(
+            parameter.numel()
+            for parameter_name, parameter in network.named_parameters()
+            if parameter_name.startswith(f"{entry.place}.")
+        )
+        assert found == entry.total, entry.place
+
+
+def test_owners_are_listed_in_the_order_of_the_tasks():
+    made = ledger(make_plan(THREE, layers=12, encoder="S6 (sts+para)6"), BERT).document()
+    groups = {owner["place"]: owner["groups"] for owner in made["owners"]}
+    assert groups["layers.0"] == [["sst", "para", "sts"]]
+    assert sorted(groups["layers.6"]) == [["para", "sts"], ["sst"]]

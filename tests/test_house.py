@@ -1,0 +1,170 @@
+"""Rules of the house that no single file can show: who may import whom, and what nobody does."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import cotrunk
+
+ROOT = Path(cotrunk.__file__).parent
+FILES = sorted(ROOT.rglob("*.py"))
+
+ORDER = [
+    {"errors"},
+    {"tasks", "settings", "sample"},
+    {"data"},
+    {"model"},
+    {"runs"},
+    {"learn"},
+    {"blueprint", "stages"},
+    {"experiment"},
+    {"predictor", "presets"},
+    {"screen"},
+    {"tables"},
+    {"commands"},
+    {"cli"},
+]
+"""Each imports only what stands before it, and within a folder nobody imports in a circle."""
+
+ONLY_INSIDE_FUNCTIONS = {"torchjd", "pyarrow", "huggingface_hub"}
+NEVER = {"transformers", "pickle", "yaml", "dill", "cloudpickle", "joblib", "marshal", "shelve"}
+
+
+def name_of(file: Path) -> str:
+    """``data.text`` for data/text.py, ``data`` for data/__init__.py."""
+    return ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+MODULES = {name_of(file): file for file in FILES}
+
+
+def rank(module: str) -> int:
+    top = module.partition(".")[0]
+    return next(number for number, names in enumerate(ORDER) if top in names)
+
+
+def imported(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Line and full name of everything that is imported, inside functions too."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"line {node.lineno}: write imports in full"
+            yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+
+
+def ours(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Line and module of every import from this package."""
+    for line, name in imported(tree):
+        if name.startswith("cotrunk."):
+            inside = name.removeprefix("cotrunk.")
+            module = inside if inside in MODULES else inside.rpartition(".")[0]
+            if module:  # else a name of the package itself, such as its version
+                yield line, module
+
+
+def parsed(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
+def test_every_module_has_its_place_in_the_order():
+    tops = {name.partition(".")[0] for name in MODULES} - {"__init__"}
+    assert tops == set().union(*ORDER)
+
+
+@pytest.mark.parametrize("file", FILES, ids=name_of)
+def test_imports_point_one_way(file):
+    name = name_of(file)
+    if name == "__init__":
+        return  # the door: it leads everywhere, but only when someone knocks
+    wrong = [
+        f"{file}:{line}: {name} imports {module}"
+        for line, module in ours(parsed(file))
+        if rank(module) >= rank(name) and module.partition(".")[0] != name.partition(".")[0]
+    ]
+    assert not wrong
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    needs = {name: {m for _, m in ours(parsed(file))} - {name} for name, file in MODULES.items()}
+    del needs["__init__"]
+    while needs:
+        free = {name for name, others in needs.items() if not others & needs.keys()}
+        assert free, f"a circle runs through {', '.join(sorted(needs))}"
+        needs = {name: others for name, others in needs.items() if name not in free}
+
+
+def test_importing_the_package_imports_nothing_of_it():
+    for node in parsed(ROOT / "__init__.py").body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            assert not list(ours(node))
+
+
+@pytest.mark.parametrize("file", FILES, ids=name_of)
+def test_no_file_is_long(file):
+    assert len(file.read_text(encoding="utf-8").splitlines()) <= 400
+
+
+@pytest.mark.parametrize("file", FILES, ids=name_of)
+def test_nothing_is_imported_that_can_run_code_from_a_file(file):
+    packages = {name.partition(".")[0] for _, name in imported(parsed(file))}
+    assert not packages & NEVER
+
+
+@pytest.mark.parametrize("file", FILES, ids=name_of)
+def test_optional_and_slow_packages_are_imported_only_where_they_are_used(file):
+    tree = parsed(file)
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    inside = {
+        line for node in ast.walk(tree) if isinstance(node, functions) for line, _ in imported(node)
+    }
+    early = [
+        f"{file}:{line}: {name}"
+        for line, name in imported(tree)
+        if name.partition(".")[0] in ONLY_INSIDE_FUNCTIONS and line not in inside
+    ]
+    assert not early
+
+
+def called(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
+    """Every call with the name it goes by, such as ``torch.load``."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            yield ast.unparse(node.func), node
+
+
+FORBIDDEN_CALLS = {
+    "eval",
+    "exec",
+    "compile",
+    "__import__",
+    "importlib.import_module",
+    "torch.load",
+    "torch.save",
+    "yaml.load",
+    "os.system",
+}
+
+
+@pytest.mark.parametrize("file", FILES, ids=name_of)
+def test_nothing_is_called_that_runs_what_it_reads(file):
+    tree = parsed(file)
+    wrong = [
+        f"{file}:{call.lineno}: {name}" for name, call in called(tree) if name in FORBIDDEN_CALLS
+    ]
+    for name, call in called(tree):
+        for keyword in call.keywords:
+            unsafe = keyword.arg in ("trust_remote_code", "allow_pickle", "shell")
+            if unsafe and ast.unparse(keyword.value) != "False":
+                wrong.append(f"{file}:{call.lineno}: {name}({keyword.arg}=...)")
+    assert not wrong
+
+
+def test_the_rules_notice_what_they_are_there_for():
+    tree = ast.parse("import torch\ntorch.load('x')\ndef f():\n    import pyarrow.parquet\n")
+    assert [name for name, _ in called(tree)] == ["torch.load"]
+    assert list(imported(tree)) == [(1, "torch"), (4, "pyarrow.parquet")]
+    assert rank("data.text") < rank("model.network") < rank("cli")
+    assert {"cli", "data.text", "model.network", "runs"} <= set(MODULES)

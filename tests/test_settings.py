@@ -1,0 +1,253 @@
+"""The config file: what it may say, what is refused, and in which words."""
+
+import tomllib
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from cotrunk import tasks
+from cotrunk.data import formats, sampling
+from cotrunk.errors import UserError
+from cotrunk.learn import balance, combine, losses, optimizer, smooth
+from cotrunk.model import heads
+from cotrunk.settings import (
+    Law,
+    Method,
+    Pair,
+    Pooling,
+    Settings,
+    TaskPart,
+    Train,
+    apply_changes,
+    check_settings,
+    read_settings,
+)
+
+SMALL = {
+    "tasks": {"mood": {"kind": "classes", "classes": 3, "text": ["sentence"], "label": "mood"}},
+}
+
+
+def literal(model: type[TaskPart] | type[Train], key: str) -> set[str]:
+    """The words that a setting may be."""
+    annotation = model.model_fields[key].annotation
+    words = [annotation, *get_args(annotation)]
+    found = {word for part in words for word in (part, *get_args(part)) if isinstance(word, str)}
+    assert found, f"{key} is not a choice of words"
+    return found
+
+
+def findings(raw: dict[str, Any]) -> list[str]:
+    with pytest.raises(UserError) as refused:
+        check_settings(raw, place="my.toml")
+    return list(refused.value.lines)
+
+
+def changed(*changes: str) -> dict[str, Any]:
+    raw: dict[str, Any] = {"tasks": {"mood": dict(SMALL["tasks"]["mood"])}}
+    apply_changes(raw, list(changes))
+    return raw
+
+
+@pytest.mark.parametrize(
+    ("words", "known"),
+    [
+        (get_args(Law), sampling.LAWS),
+        (get_args(Method), combine.COMBINERS),
+        (get_args(Pooling), get_args(heads.Pooling)),
+        (get_args(Pair), heads.PAIR_PARTS),
+        (literal(TaskPart, "kind"), get_args(tasks.Kind)),
+        (literal(TaskPart, "quoting"), get_args(formats.Quoting)),
+        (literal(TaskPart, "loss"), losses.LOSSES),
+        (literal(Train, "optimizer"), optimizer.OPTIMIZERS),
+        (literal(Train, "schedule"), optimizer.SCHEDULES),
+        (literal(Train, "balance"), balance.BALANCES),
+        (literal(Train, "smooth"), smooth.SMOOTHINGS),
+    ],
+    ids=[
+        "sampling", "gradients", "pooling", "pair", "kind", "quoting", "loss", "optimizer",
+        "schedule", "balance", "smooth",
+    ],
+)  # fmt: skip
+def test_a_config_may_name_exactly_what_there_is(words, known):
+    assert set(words) == set(known)
+
+
+def test_a_task_needs_little():
+    settings = check_settings(SMALL, place="my.toml")
+    assert settings.encoder.weights == "minilm"
+    assert settings.sharing.encoder is None
+    assert settings.stages_of_training == [settings.train]
+
+
+def test_settings_survive_json_and_back():
+    settings = check_settings(SMALL, place="my.toml")
+    assert check_settings(settings.model_dump(), place="run.json") == settings
+
+
+@pytest.mark.parametrize(
+    ("change", "finding"),
+    [
+        ("train.epohcs=2", "train.epohcs is not a setting; did you mean 'epochs'?"),
+        ("trian.epochs=2", "trian is not a setting; did you mean 'train'?"),
+        ("tasks.mood.labell=x", "tasks.mood.labell is not a setting; did you mean 'label'?"),
+        ("tasks.mood.head.widht=9", "head.widht is not a setting; did you mean 'width'?"),
+        ("sharing.soft.tracy=9", "sharing.soft.tracy is not a setting; did you mean 'trace'?"),
+        ("sharing.pal.sise=9", "sharing.pal.sise is not a setting; did you mean 'size'?"),
+        ("sharing.soft.zzz=9", "sharing.soft.zzz is not a setting; known: l2, trace"),
+        ("train.sampling=togther", "did you mean 'together'?"),
+        ("train.schedule=zzz", "must be one of none, linear, cosine, one-cycle"),
+        ("train.evaluate=often", "must be one of epoch, never, or must be a whole number"),
+        ("train.evaluate=0", "train.evaluate = 0: must be one of epoch, never, or must be 1"),
+        ("train.epochs=2.5", "train.epochs = 2.5: must be a whole number"),
+        ("train.epochs=true", "train.epochs = True: must be a whole number"),
+        ("train.lr=inf", "train.lr = inf: must be a finite number"),
+        ("train.lr=-1", "train.lr = -1: must be more than 0"),
+        ("train.warmup=1.0", "train.warmup = 1.0: must be less than 1"),
+        ("encoder.dropout=1", "encoder.dropout = 1: must be less than 1"),
+        ("tasks.mood.skip_bad_rows='yes'", "must be true or false"),
+        ("tasks.mood.text=sentence", "tasks.mood.text = 'sentence': must be a list"),
+        ("tasks.mood.text=[]", "must have 1 or more entries; found 0"),
+        ("tasks.mood.label=3", "tasks.mood.label = 3: must be text in quotes"),
+        ("tasks.mood.kind=regression", "must be one of classes, binary, score"),
+        ("tasks.2nd.kind=score", "must begin with a letter"),
+        ("train.device=gpu", "must be auto, cpu, mps, cuda or cuda:<number>"),
+    ],
+)
+def test_a_finding_names_its_key_and_its_rule(change, finding):
+    found = findings(changed(change))
+    assert finding in found[0]
+    assert all(line.startswith("my.toml: ") for line in found)
+
+
+def test_all_findings_come_at_once():
+    raw = changed("train.lr=fast", "train.epohcs=1", "encoder.max_tokens=1", "tasks.b.kind=score")
+    found = findings(raw)
+    keys = ["encoder.max_tokens", "tasks.b.text", "tasks.b.label", "train.lr", "train.epohcs"]
+    assert [line.split()[1] for line in found] == keys
+
+
+@pytest.mark.parametrize(
+    ("key", "why"),
+    [("kind", "classes"), ("text", "text columns"), ("label", "label column")],
+)
+def test_what_a_task_must_say_is_asked_for(key, why):
+    raw = changed()
+    del raw["tasks"]["mood"][key]
+    [found] = findings(raw)
+    assert f"tasks.mood.{key} is missing: " in found
+    assert why in found
+
+
+def test_stages_change_what_train_says():
+    stages = 'stages=[{freeze = "encoder", epochs = 1}, {lr = 0.001}]'
+    settings = check_settings(changed("train.epochs=5", stages), place="my.toml")
+    first, second = settings.stages_of_training
+    assert (first.freeze, first.epochs) == ("encoder", 1)
+    assert (second.freeze, second.epochs, second.lr) == ("nothing", 5, 0.001)
+
+
+def test_findings_in_all_stages_come_at_once():
+    stages = "stages=[{epohcs = 1}, {lr = 'fast'}, {keep = 'moood'}, {device = 'cpu'}]"
+    assert findings(changed(stages)) == [
+        "my.toml: stages 1: epohcs is not a setting; did you mean 'epochs'?",
+        "my.toml: stages 2: lr = 'fast': must be a number",
+        "my.toml: stages 3: keep = 'moood': must be one of official, mean, sum, mood; "
+        "did you mean 'mood'?",
+        "my.toml: stages 4: device holds for the whole run; write it under [train]",
+    ]
+
+
+@pytest.mark.parametrize("keep", ["official", "mean", "sum", "mood"])
+def test_a_network_is_kept_by_an_overall_score_or_by_a_task(keep):
+    assert check_settings(changed(f"train.keep={keep}"), place="my.toml").train.keep == keep
+
+
+@pytest.mark.parametrize(
+    ("change", "value"),
+    [
+        ("train.key=2", 2),
+        ("train.key = 2 ", 2),
+        ("train.key=1e-4", 1e-4),
+        ("train.key=true", True),
+        ("train.key='2'", "2"),
+        ("train.key=S6 I6", "S6 I6"),
+        ("train.key=(a+b)2", "(a+b)2"),
+        ("train.key=random:tiny", "random:tiny"),
+        ("train.key=a=b", "a=b"),
+        ("train.key=", ""),
+        ("train.key=[1, 2]", [1, 2]),
+        ("train.key={a = 1}", {"a": 1}),
+        ("train.key=[1", "[1"),
+    ],
+)
+def test_a_change_is_toml_or_else_text(change, value):
+    raw: dict[str, Any] = {}
+    apply_changes(raw, [change])
+    assert raw == {"train": {"key": value}}
+
+
+def test_changes_make_tables_and_later_ones_win():
+    raw: dict[str, Any] = {"train": {"epochs": 1, "lr": 0.1}}
+    apply_changes(raw, ["train.epochs=2", "sharing.pal.size=12", "train.epochs=3"])
+    assert raw == {"train": {"epochs": 3, "lr": 0.1}, "sharing": {"pal": {"size": 12}}}
+
+
+@pytest.mark.parametrize("change", ["train.epochs", "=2", "train.=2", ".epochs=2", "train..x=2"])
+def test_a_change_without_key_or_value_is_refused(change):
+    with pytest.raises(UserError, match="write key=value, for example"):
+        apply_changes({}, [change])
+
+
+def test_a_change_inside_a_value_is_refused():
+    with pytest.raises(UserError, match="'weights' is a value, not a table"):
+        apply_changes({"encoder": {"weights": "minilm"}}, ["encoder.weights.name=x"])
+
+
+def test_a_file_is_read_with_its_changes(tmp_path):
+    config = tmp_path / "my.toml"
+    config.write_text('[tasks.mood]\nkind = "binary"\ntext = ["a"]\nlabel = "b"\n')
+    settings = read_settings(config, ["train.epochs=7", "tasks.mood.weight=2.0"])
+    assert settings.train.epochs == 7
+    assert settings.tasks["mood"].weight == 2.0
+
+
+@pytest.mark.parametrize(
+    ("content", "finding"),
+    [
+        (b"[tasks", "not valid TOML"),
+        (b"a = 1\na = 2", "not valid TOML"),
+        (b"caf\xe9 = 1", "a config is a TOML file in UTF-8"),
+    ],
+)
+def test_a_file_that_is_not_toml_is_refused(tmp_path, content, finding):
+    config = tmp_path / "my.toml"
+    config.write_bytes(content)
+    with pytest.raises(UserError, match=finding) as refused:
+        read_settings(config)
+    assert str(refused.value).startswith(f"{config}: ")
+
+
+@pytest.mark.parametrize("path", ["nothing.toml", "."])
+def test_what_is_not_a_file_is_refused(tmp_path, path):
+    with pytest.raises(UserError, match=r"there is no such file|a config is a TOML file"):
+        read_settings(tmp_path / path)
+
+
+def test_frozen_settings_cannot_be_changed_by_accident():
+    settings = check_settings(SMALL, place="my.toml")
+    with pytest.raises(ValueError, match="frozen"):
+        settings.train.epochs = 9  # type: ignore[misc]
+
+
+def test_every_default_is_a_value_that_a_config_may_write():
+    settings = check_settings(SMALL, place="my.toml").model_dump()
+    for part in ("encoder", "sharing", "train"):
+        written = {key: value for key, value in settings[part].items() if value is not None}
+        assert getattr(check_settings({**SMALL, part: written}, place="my.toml"), part)
+
+
+def test_the_toy_config_is_read_by_the_same_rules(toy: Path):
+    raw = tomllib.loads(toy.read_text())
+    assert isinstance(check_settings(raw, place=str(toy)), Settings)

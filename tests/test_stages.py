@@ -1,0 +1,244 @@
+"""Stages of training: what each moves, how fast, in which order, and what makes no sense."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from cotrunk.cli import main
+from cotrunk.experiment import prepare
+from cotrunk.learn.train import Interrupt, Stepped
+from cotrunk.learn.train import train as train_network
+from cotrunk.runs.checkpoint import read_checkpoint
+from cotrunk.runs.folder import RunFolder
+from cotrunk.settings import read_settings
+
+FILES = ("final/model.safetensors", "best/model.safetensors", "metrics.jsonl")
+STEPS = 5  # of an epoch: 40 rows, 8 in a batch
+ENCODER = ("embeddings.", "layers.", "pooler.")
+STAGES = """
+[[stages]]
+freeze = "encoder"
+epochs = 1
+
+[[stages]]
+lr = 1e-4
+epochs = 1
+"""
+
+
+@pytest.fixture
+def staged(toy: Path) -> Path:
+    """Frozen for an epoch, then tuned for one."""
+    toy.write_text(toy.read_text() + STAGES)
+    return toy
+
+
+def train(config: Path, run: Path, *more: str) -> int:
+    return main(["train", str(config), "--out", str(run), *more])
+
+
+def metrics(run: Path) -> list[dict]:
+    records = map(json.loads, (run / "metrics.jsonl").read_text().splitlines())
+    return [record for record in records if record["event"] == "step"]
+
+
+def weights(run: Path, step: int) -> dict[str, torch.Tensor]:
+    return read_checkpoint(run / "checkpoints" / f"step-{step:08d}").tensors("model")
+
+
+def changed(before: dict[str, torch.Tensor], after: dict[str, torch.Tensor]) -> set[str]:
+    return {name for name in before if not torch.equal(before[name], after[name])}
+
+
+def contents(run: Path) -> dict[str, bytes]:
+    newest = max((run / "checkpoints").iterdir())
+    found = {name: (run / name).read_bytes() for name in FILES}
+    return found | {"optimizer": (newest / "optimizer.safetensors").read_bytes()}
+
+
+def cut(config: Path, folder: Path, changes: list[str], *, after: int) -> None:
+    """Train, but stop without a word after some steps."""
+    job = prepare(read_settings(config, changes), config.parent)
+    run = RunFolder.create(folder)
+    run.write_document("run", job.record)
+    arguments = (job.network, job.stages, job.dev, run, job.documents, None, Interrupt())
+    for event in train_network(*arguments):
+        if isinstance(event, Stepped) and event.step == after:
+            return
+
+
+def refusal(config: Path, capsys: pytest.CaptureFixture[str], *changes: str) -> str:
+    more = ["--set", *changes] if changes else []
+    assert train(config, config.parent / "run", *more) == 2
+    assert not (config.parent / "run").exists()
+    lines = capsys.readouterr().err.splitlines()
+    return next(line for line in lines if line.startswith("error: "))
+
+
+def test_a_frozen_stage_moves_the_heads_and_the_next_one_everything(staged, tmp_path):
+    start = prepare(read_settings(staged), staged.parent).network.state_dict()
+    run = tmp_path / "run"
+    assert train(staged, run, "--set", f"train.checkpoint={STEPS}") == 0
+    middle, end = weights(run, STEPS), weights(run, 2 * STEPS)
+    assert {name.split(".")[0] for name in changed(start, middle)} == {"heads"}
+    assert changed(middle, end) == set(start)
+
+
+def test_every_stage_has_its_rate_and_its_own_schedule(staged, tmp_path):
+    assert train(staged, tmp_path / "run", "--set", "train.schedule=linear", "train.warmup=0") == 0
+    rates = [record["lr"] for record in metrics(tmp_path / "run")]
+    expected = [rate * (STEPS - step) / STEPS for rate in (1e-3, 1e-4) for step in range(STEPS)]
+    assert rates == pytest.approx(expected)
+
+
+MORE = {
+    "plain": [],
+    "pcgrad": ["train.gradients=pcgrad"],
+    "norm and soft": ["sharing.pooled_norm=S", "sharing.soft.l2=1e-3"],
+}
+
+
+@pytest.mark.parametrize("more", MORE.values(), ids=MORE.keys())
+def test_a_run_cut_in_any_stage_and_resumed_is_bit_identical(staged, tmp_path, more):
+    changes = ["train.checkpoint=1", *more]
+    assert train(staged, tmp_path / "whole", "--set", *changes) == 0
+    for after in (3, STEPS, STEPS + 1, 8):  # in the first stage, at the boundary, in the second
+        run = tmp_path / f"cut {after}"
+        cut(staged, run, changes, after=after)
+        assert train(staged, run, "--resume", "--set", *changes) == 0
+        assert contents(run) == contents(tmp_path / "whole"), after
+
+
+def test_checkpoints_of_the_boundary_alone_are_enough(staged, tmp_path):
+    """A checkpoint at the end of a stage is also the beginning of the next."""
+    assert train(staged, tmp_path / "whole") == 0
+    cut(staged, tmp_path / "cut", [], after=STEPS + 2)
+    assert train(staged, tmp_path / "cut", "--resume") == 0
+    assert contents(tmp_path / "cut") == contents(tmp_path / "whole")
+
+
+def test_the_sequential_law_goes_through_the_tasks_one_after_another(toy, tmp_path):
+    changes = ["train.sampling=sequential", "train.evaluate=never"]
+    assert train(toy, tmp_path / "run", "--set", *changes) == 0
+    order = [task for record in metrics(tmp_path / "run") for task in record["loss"]]
+    one_epoch = ["mood"] * STEPS + ["same"] * STEPS + ["alike"] * STEPS
+    assert order == one_epoch * 2
+
+
+def test_stages_may_differ_in_their_sampling(toy, tmp_path):
+    stages = '\n[[stages]]\nepochs = 1\n\n[[stages]]\nepochs = 1\nsampling = "sequential"\n'
+    toy.write_text(toy.read_text() + stages)
+    assert train(toy, tmp_path / "run", "--set", "train.evaluate=never") == 0
+    tasks = [len(record["loss"]) for record in metrics(tmp_path / "run")]
+    assert tasks == [3] * STEPS + [1] * 3 * STEPS
+
+
+def test_heads_learn_at_their_own_rate_and_layers_slower_the_deeper_they_lie(toy):
+    changes = ["train.lr=1e-3", "train.head_lr=1e-2", "train.layer_decay=0.5", "sharing.neck=S"]
+    stage = prepare(read_settings(toy, changes), toy.parent).stages[0].make()
+    names = {id(parameter): name for name, parameter in stage.network.named_parameters()}
+    rates = {
+        names[id(parameter)]: group["lr"]
+        for group in stage.optimizer.param_groups
+        for parameter in group["params"]
+    }
+    assert rates.keys() == set(names.values())
+    expected = {"embeddings": 2.5e-4, "layers.0": 5e-4, "layers.1": 1e-3, "neck": 1e-2}
+    for name, rate in rates.items():
+        place = next((place for place in expected if name.startswith(f"{place}.")), "heads")
+        assert rate == pytest.approx(expected.get(place, 1e-2)), name
+
+
+def test_a_rate_of_its_own_is_what_a_parameter_moves_by(toy, tmp_path):
+    """The first step of AdamW is as long as the rate, wherever the gradient is large enough."""
+    changes = ["train.max_steps=1", "train.lr=1e-4", "train.head_lr=1e-2", "train.schedule=none"]
+    changes += ["train.warmup=0", "train.decay=0", "train.clip=0", "train.evaluate=never"]
+    before = prepare(read_settings(toy, changes), toy.parent).network.state_dict()
+    assert train(toy, tmp_path / "run", "--set", *changes) == 0
+    after = read_checkpoint(tmp_path / "run" / "final").tensors("model")
+
+    def longest(prefix: str) -> float:
+        names = [name for name in before if name.startswith(prefix)]
+        return max((after[name] - before[name]).abs().max().item() for name in names)
+
+    assert longest("heads.") == pytest.approx(1e-2, rel=1e-2)
+    assert longest("layers.") == pytest.approx(1e-4, rel=1e-2)
+
+
+def test_top_layers_that_are_reset_start_afresh_and_no_others(toy):
+    changes = ["encoder.weights=minilm", "sharing.encoder=S6"]
+    plain = prepare(read_settings(toy, changes), toy.parent)
+    reset = prepare(read_settings(toy, [*changes, "encoder.reset_layers=2"]), toy.parent)
+    found = changed(plain.network.state_dict(), reset.network.state_dict())
+    assert {".".join(name.split(".")[:2]) for name in found} == {"layers.4", "layers.5"}
+    assert any("drawn at random: layers.4." in note for note in reset.notes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        (
+            ["train.freeze=encoder"],
+            'train.freeze = "encoder", but the plan copies layers.1: copies that are not trained '
+            'stay equal; write sharing.encoder = "S2"',
+        ),
+        (
+            ["train.freeze=encoder", "sharing.encoder=S2", "sharing.embeddings=I"],
+            'but the plan copies embeddings: copies that are not trained stay equal; '
+            'write sharing.encoder = "S2" and sharing.embeddings = "S"',
+        ),
+        (
+            ["tasks.same.reads=['same']"],
+            "tasks.same.reads: a task cannot read itself; leave 'same' out",
+        ),
+        (["tasks.same.reads=['moood']"], "'moood' is no task; tasks are mood, same, alike"),
+        (["tasks.same.reads=['mood', 'mood']"], "tasks.same.reads: 'mood' stands there 2 times"),
+        (["tasks.mood.reads=['same']"], "'same' needs two texts, but mood has one"),
+        (
+            ["tasks.alike.reads=['same']", "tasks.same.reads=['alike']"],
+            "heads cannot read in a circle: alike reads same reads alike; leave one of these",
+        ),
+        (
+            ["tasks.alike.reads=['same']", "tasks.same.pair=concat"],
+            "'same' and alike must encode pairs alike; pair is 'concat' there and 'joined' here",
+        ),
+        (["sharing.encoder=S1 (same+alik)"], "which are mood, same, alike; 'alik' is no task"),
+        (["sharing.neck=(same|same)"], "a task has one owner; 'same' stands twice"),
+        (["sharing.encoder=S3"], "covers 3 layers, but the encoder has 2; write for example"),
+        (
+            ["sharing.pal.size=8", "sharing.pal.heads=2", "sharing.pal.layers=[0, 2]"],
+            "sharing.pal.layers: the encoder has layers 0..1; there is no layer 2; name some of",
+        ),
+        (
+            ["sharing.pal.size=8", "sharing.pal.heads=2", "sharing.pal.layers=[]"],
+            'none is named; name some of these, or write layers = "all"',
+        ),
+        (
+            ["sharing.pal.size=10", "sharing.pal.heads=4"],
+            "is not divisible by sharing.pal.heads = 4; the nearest sizes that are: 8 or 12",
+        ),
+        (["sharing.pal.size=8", "sharing.pal.heads=2", "sharing.pal.who=S I"], "exactly one token"),
+        (["tasks.same.pair=cosine"], 'pair = "cosine" answers a score, but the kind is binary'),
+        (
+            ["tasks.alike.pair=cosine", "tasks.alike.reads=['mood']"],
+            'pair = "cosine" has no layer to read with; use "all"',
+        ),
+        (["tasks.mood.swap=true"], 'tasks.mood.swap needs two texts and pair = "joined"'),
+    ],
+)  # fmt: skip
+def test_a_scheme_without_sense_is_refused_with_what_to_write(toy, capsys, changes, line):
+    assert line in refusal(toy, capsys, *changes)
+
+
+def test_stages_that_are_all_frozen_cannot_train_a_copied_encoder(staged, capsys):
+    staged.write_text(staged.read_text().replace("lr = 1e-4", 'lr = 1e-4\nfreeze = "encoder"'))
+    assert 'train.freeze = "encoder", but the plan copies layers.1' in refusal(staged, capsys)
+
+
+def test_a_wrong_key_in_a_stage_is_named_with_its_stage(staged, capsys):
+    staged.write_text(staged.read_text().replace("lr = 1e-4", "learning_rate = 1e-4"))
+    line = refusal(staged, capsys)
+    assert "stages 2" in line
+    assert "learning_rate" in line
