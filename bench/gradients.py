@@ -18,13 +18,14 @@ from cotrunk.model.noise import Noise
 
 PCGRAD = "train.gradients=pcgrad"
 MEMORY = """
-import resource, sys, torch, pathlib, json
+import sys, torch, pathlib, json
 from bench.work import Bench, Steps, stage_of
 torch.set_num_threads(1)
 data, change = json.loads(sys.argv[1])
 steps = Steps(stage_of(Bench(data and pathlib.Path(data), True), change))
 for _ in range(4): steps()
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+status = pathlib.Path("/proc/self/status").read_text()
+print(int(status.split("VmHWM:")[1].split()[0]) / 1024)
 """
 
 
@@ -45,6 +46,7 @@ def against_sum(bench: Bench) -> Iterator[Result]:
 
 
 def _peak(bench: Bench, change: str) -> float:
+    """MB. Not from ``getrusage``: there a child starts at the peak of its parent."""
     about = json.dumps([str(bench.data) if bench.data else None, change])
     run = subprocess.run(
         [sys.executable, "-c", MEMORY, about], check=True, capture_output=True, text=True

@@ -34,7 +34,9 @@ def init(arguments: Namespace) -> Document:
     if arguments.list:
         known = presets.summaries()
         if not arguments.json:
-            screen.out().print(screen.table("", ["preset", ""], known.items()), markup=False)
+            listed = screen.table("", ["preset", ""], known.items())
+            listed.columns[1].justify = "left"
+            screen.out().print(listed, markup=False)
         return {"presets": known}
     path = Path(arguments.output or "run.toml")
     text = presets.text(arguments.preset, data=_seen_from(path.parent, arguments.data))

@@ -38,8 +38,8 @@ def text(name: str, *, data: str | None = None) -> str:
 
 
 def summaries() -> dict[str, str]:
-    """Each preset with the first line of its file."""
-    return {name: text(name).splitlines()[0].lstrip("# ") for name in names()}
+    """Each preset with what the first line of its file says of it."""
+    return {name: text(name).splitlines()[0].partition(": ")[2] for name in names()}
 
 
 def settings(name: str, *, changes: list[str]) -> Settings:
