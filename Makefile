@@ -21,14 +21,18 @@ test: $(STAMP)
 	$(BIN)/pytest
 
 check: $(STAMP)  ## what CI runs
-	$(BIN)/ruff format --check src tests
-	$(BIN)/ruff check src tests
+	$(BIN)/ruff format --check src tests bench
+	$(BIN)/ruff check src tests bench
 	$(BIN)/mypy
 	$(MAKE) test
 
 format: $(STAMP)
-	$(BIN)/ruff format src tests
-	$(BIN)/ruff check --fix src tests
+	$(BIN)/ruff format src tests bench
+	$(BIN)/ruff check --fix src tests bench
+
+bench: $(STAMP)  ## measure against peers, writes results/bench.json; DATA=folder uses the course's files
+	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e ".[bench]"
+	$(BIN)/python -m bench $(if $(DATA),--data $(DATA))
 
 clean:
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache
