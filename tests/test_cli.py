@@ -90,6 +90,16 @@ def test_help_needs_none_of_the_heavy_packages():
     assert done.stdout.splitlines()[-1] == "[]", done.stderr
 
 
+def test_a_reader_that_has_seen_enough_is_no_error():
+    command = [sys.executable, "-m", "cotrunk.cli", "init", "--list"]
+    worker = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert worker.stdout is not None
+    worker.stdout.close()
+    worker.stdout = None
+    _, said = worker.communicate(timeout=60)
+    assert (worker.returncode, said) == (0, "")
+
+
 @pytest.mark.parametrize("arguments", [[], ["tran"], ["train"], ["data"], ["plan", "--pal", "x"]])
 def test_a_command_line_that_cannot_be_read_exits_with_2(arguments, capsys):
     with pytest.raises(SystemExit) as stopped:

@@ -1,5 +1,6 @@
 """The config file: what it may say, what is refused, and in which words."""
 
+import json
 import tomllib
 from pathlib import Path
 from typing import Any, get_args
@@ -12,6 +13,7 @@ from cotrunk.errors import UserError
 from cotrunk.learn import balance, combine, losses, optimizer, smooth
 from cotrunk.model import heads
 from cotrunk.settings import (
+    ONCE_PER_RUN,
     Law,
     Method,
     Pair,
@@ -81,9 +83,11 @@ def test_a_task_needs_little():
     assert settings.stages_of_training == [settings.train]
 
 
-def test_settings_survive_json_and_back():
-    settings = check_settings(SMALL, place="my.toml")
-    assert check_settings(settings.model_dump(), place="run.json") == settings
+def test_settings_survive_json_and_back(toy):
+    settings = read_settings(toy)
+    again = check_settings(json.loads(json.dumps(settings.model_dump())), place="run.json")
+    assert again == settings
+    assert list(again.tasks) == ["mood", "same", "alike"]
 
 
 @pytest.mark.parametrize(
@@ -149,14 +153,20 @@ def test_stages_change_what_train_says():
 
 
 def test_findings_in_all_stages_come_at_once():
-    stages = "stages=[{epohcs = 1}, {lr = 'fast'}, {keep = 'moood'}, {device = 'cpu'}]"
+    stages = "stages=[{epohcs = 1}, {lr = 'fast'}, {device = 'cpu'}]"
     assert findings(changed(stages)) == [
         "my.toml: stages 1: epohcs is not a setting; did you mean 'epochs'?",
         "my.toml: stages 2: lr = 'fast': must be a number",
-        "my.toml: stages 3: keep = 'moood': must be one of official, mean, sum, mood; "
-        "did you mean 'mood'?",
-        "my.toml: stages 4: device holds for the whole run; write it under [train]",
+        "my.toml: stages 3: device holds for the whole run; write it under [train]",
     ]
+
+
+@pytest.mark.parametrize("key", ONCE_PER_RUN)
+def test_what_holds_for_the_whole_run_stands_outside_of_stages(key):
+    value = check_settings(SMALL, place="my.toml").model_dump()["train"][key] or 1
+    raw = {**SMALL, "stages": [{key: "x" if key == "init_from" else value}]}
+    [found] = findings(raw)
+    assert f"stages 1: {key} holds for the whole run" in found
 
 
 @pytest.mark.parametrize("keep", ["official", "mean", "sum", "mood"])

@@ -246,7 +246,7 @@ def start_from(
     tasks = [task for task in network.tasks if task in source.network.tasks]
     apart = difference(network, source.network, tasks, template, views)
     if not fresh and apart > 1e-5:
-        raise AssertionError(f"all parameters were copied, but outputs differ by {apart:.2g}")
+        raise RuntimeError(f"all parameters were copied, but outputs differ by {apart:.2g}")
     notes = [f"started from a trained run; its outputs are met within {apart:.1g}"]
     if fresh:
         notes.append(f"not in that run, so they start afresh: {', '.join(fresh[:6])}")

@@ -25,9 +25,14 @@ PLAIN_EVERY_SECONDS = 10.0
 WIDEST = 1000
 
 
+class _Out(Console):
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError  # rich would exit with 1; the reader has merely seen enough
+
+
 def out() -> Console:
     """A table is as wide as it needs to be: rather wrapped by the terminal than cut."""
-    return Console(highlight=False, soft_wrap=True, width=WIDEST)
+    return _Out(highlight=False, soft_wrap=True, width=WIDEST)
 
 
 def say(message: str) -> None:

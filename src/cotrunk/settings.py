@@ -27,9 +27,6 @@ Method = Literal[
 ]  # fmt: skip
 
 
-OF_THE_WHOLE_RUN = ("device", "threads", "init_from")
-
-
 class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -185,6 +182,10 @@ class Settings(Part):
         return [Train.model_validate({**raw, **changes}) for changes in self.stages or [{}]]
 
 
+ONCE_PER_RUN = ("device", "init_from", "keep", "max_seconds", "seed", "threads")
+"""Keys of [train] that a stage cannot change."""
+
+
 def read_settings(path: Path, changes: list[str] | None = None) -> Settings:
     """The file's settings with ``key=value`` changes applied; all errors at once."""
     try:
@@ -208,7 +209,7 @@ def check_settings(raw: dict[str, Any], *, place: str) -> Settings:
         settings = Settings.model_validate(raw)
     except ValidationError as error:
         raise _user_error(error, raw, place) from None
-    wrong = _wrong_keep(settings.train, settings, f"{place}: train.")
+    wrong = _wrong_keep(settings, place)
     for number, changes in enumerate(settings.stages, start=1):
         wrong += _wrong_stage(changes, settings, f"{place}: stages {number}")
     if wrong:
@@ -218,21 +219,20 @@ def check_settings(raw: dict[str, Any], *, place: str) -> Settings:
 
 def _wrong_stage(changes: dict[str, Any], settings: Settings, place: str) -> list[str]:
     try:
-        stage = Train.model_validate({**settings.train.model_dump(), **changes})
+        Train.model_validate({**settings.train.model_dump(), **changes})
     except ValidationError as error:
         return list(_user_error(error, changes, place, Train).lines)
-    whole = [key for key in OF_THE_WHOLE_RUN if key in changes]
-    wrong = [f"{place}: {key} holds for the whole run; write it under [train]" for key in whole]
-    return wrong + (_wrong_keep(stage, settings, f"{place}: ") if "keep" in changes else [])
+    once = [key for key in ONCE_PER_RUN if key in changes]
+    return [f"{place}: {key} holds for the whole run; write it under [train]" for key in once]
 
 
-def _wrong_keep(train: Train, settings: Settings, place: str) -> list[str]:
-    known = ["official", "mean", "sum", *settings.tasks]
-    if train.keep in known:
+def _wrong_keep(settings: Settings, place: str) -> list[str]:
+    keep, known = settings.train.keep, ["official", "mean", "sum", *settings.tasks]
+    if keep in known:
         return []
-    near = difflib.get_close_matches(train.keep, known, n=1)
+    near = difflib.get_close_matches(keep, known, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    return [f"{place}keep = {train.keep!r}: must be one of {', '.join(known)}{hint}"]
+    return [f"{place}: train.keep = {keep!r}: must be one of {', '.join(known)}{hint}"]
 
 
 def _user_error(

@@ -105,6 +105,8 @@ def train(
             restore(stage, start)
             start = None
         yield from train_stage(stage, dev, run, documents, at, interrupt, begun)
+        if _are_done(stage, at):  # early, so that the next stage begins at its own first step
+            at.step, at.stale = stage.last, {}
     with averaged(stage):
         model = {"model": tensors_of(network)}
         write_checkpoint(run.final, tensors=model, documents=documents)
