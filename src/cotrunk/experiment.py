@@ -82,11 +82,10 @@ def corpora_of(
     corpora: dict[str, Corpus] = {}
     wrong: list[str] = []
     for task in tasks:
-        source = source_of(settings, task.name, split, base)
-        if source is None:
-            continue
         try:
-            corpora[task.name] = load_corpus(task, source, tokenizer, progress=progress)
+            source = source_of(settings, task.name, split, base)
+            if source is not None:
+                corpora[task.name] = load_corpus(task, source, tokenizer, progress=progress)
         except UserError as error:
             wrong += error.lines
     if wrong:

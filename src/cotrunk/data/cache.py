@@ -72,7 +72,7 @@ def load_corpus(
     )
     digest = hashlib.sha256(spelled.encode()).hexdigest()
     folder = cache_folder() / "tokens" / digest
-    if not (folder / "about.json").exists():
+    if not _is_whole(folder):
         _write(folder, task, source, tokenizer, progress)
     return _open(folder, task.texts, content)
 
@@ -127,13 +127,23 @@ def _write(
             "dropped": rows.dropped,
             "dropped_count": rows.dropped_count,
             "unlabelled": rows.unlabelled,
+            "bytes": {file.name: file.stat().st_size for file in sorted(beside.iterdir())},
         }
         (beside / "about.json").write_text(json.dumps(about))
-        if folder.exists():  # left by a process that was cut short
+        if folder.exists():  # something in it is lost or cut short
             shutil.rmtree(folder)
         beside.rename(folder)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
+
+
+def _is_whole(folder: Path) -> bool:
+    """All arrays are there, in full length."""
+    try:
+        sizes = json.loads((folder / "about.json").read_text())["bytes"]
+        return all((folder / name).stat().st_size == size for name, size in sizes.items())
+    except (OSError, ValueError, KeyError):
+        return False
 
 
 def _chunks(rows: Rows) -> Iterator[list[Example]]:

@@ -149,7 +149,8 @@ def encode_corpus(
     folder = cache_folder() / "features" / hashlib.sha256(spelled.encode()).hexdigest()
     sides = 2 if view.texts == 2 and (view.swapped or not view.joined) else 1
     shape = (sides * len(corpus), network.shape.width)
-    if not folder.exists():
+    if not _is_whole(folder, shape):
+        shutil.rmtree(folder, ignore_errors=True)
         _encode(network, task, corpus, view, template, folder, shape, tick)
     vectors = {
         frozenset(path.stem.split("+")): np.memmap(path, np.float32, mode="r", shape=shape)
@@ -157,6 +158,11 @@ def encode_corpus(
     }
     swapped = view.texts == 2 and view.joined and view.swapped
     return Features(vectors, len(corpus), sides, swapped)
+
+
+def _is_whole(folder: Path, shape: tuple[int, int]) -> bool:
+    sizes = [path.stat().st_size for path in folder.iterdir()] if folder.is_dir() else []
+    return bool(sizes) and set(sizes) == {4 * shape[0] * shape[1]}
 
 
 @torch.inference_mode()

@@ -1,0 +1,253 @@
+"""A checkpoint: a folder of safetensors and JSON, sealed by a manifest of SHA-256 sums.
+
+It grows under ``name.tmp``, is synced and then renamed, so a folder under the final name is whole.
+Reading verifies every byte before anything uses it, and nothing is ever unpickled.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from safetensors import SafetensorError
+
+if TYPE_CHECKING:  # importing torch takes seconds, and most readers of a run only want its JSON
+    from torch import Tensor
+
+MANIFEST = "manifest.json"
+FORMAT = 1
+MAX_HEADER_BYTES = 4 * 2**20
+MAX_TENSORS = 20_000
+
+Json = Any
+Tensors = Mapping[str, Mapping[str, "Tensor"]]
+
+
+class CheckpointError(RuntimeError):
+    """A checkpoint could not be written or read."""
+
+
+class CheckpointDamaged(CheckpointError):
+    """A file of a checkpoint is not what the manifest says."""
+
+    def __init__(self, file: Path, expected: str, actual: str) -> None:
+        self.file, self.expected, self.actual = file, expected, actual
+        name = ascii(file.name)[1:-1]  # a stray file may be called anything
+        super().__init__(f"{file.parent} is damaged: {name}: expected {expected}, found {actual}")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A verified checkpoint, in memory as a whole."""
+
+    folder: Path
+    documents: dict[str, Json]
+    loaded: dict[str, dict[str, "Tensor"]]
+
+    def tensors(self, name: str) -> dict[str, "Tensor"]:
+        if name not in self.loaded:
+            raise CheckpointError(f"{self.folder} has no {name}.safetensors")
+        return self.loaded[name]
+
+
+def write_checkpoint(folder: Path, *, tensors: Tensors, documents: Mapping[str, object]) -> None:
+    """Write ``tensors[k]`` to k.safetensors and ``documents[k]`` to k.json, all or nothing."""
+    from safetensors.torch import save_file
+
+    texts = {f"{name}.json": to_json(document) for name, document in documents.items()}
+    if MANIFEST in texts:
+        raise ValueError("a document may not be called 'manifest': every checkpoint has its own")
+    for name, named in tensors.items():
+        if len(named) > MAX_TENSORS:
+            raise ValueError(f"{name}: {len(named)} tensors, but at most {MAX_TENSORS} can be read")
+    growing, old = _beside(folder, ".tmp"), _beside(folder, ".old")
+    try:
+        shutil.rmtree(growing, ignore_errors=True)
+        growing.mkdir()
+        for name, text in texts.items():
+            (growing / name).write_bytes(text)
+        for name, named in tensors.items():
+            save_file(dict(named), growing / f"{name}.safetensors")
+        _seal(growing)
+        if folder.exists():
+            shutil.rmtree(old, ignore_errors=True)
+            folder.rename(old)
+        growing.rename(folder)
+        sync(folder.parent)
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(f"{folder} could not be written: {error}") from error
+    finally:
+        shutil.rmtree(growing, ignore_errors=True)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def read_checkpoint(folder: Path) -> Checkpoint:
+    """Read and verify every file; anything unexpected is ``CheckpointDamaged``."""
+    while True:
+        place = _place(folder)
+        seen = _identity(place)
+        try:
+            return _read(place)
+        except CheckpointError:
+            # A training that runs now may have replaced the folder meanwhile: then look again.
+            if _identity(_place(folder)) == seen:
+                raise
+
+
+def looks_whole(folder: Path) -> bool:
+    """Whether exactly the files of the manifest are there in full size; contents are not read."""
+    try:
+        _check_listing(_place(folder))
+    except (CheckpointDamaged, OSError):
+        return False
+    return True
+
+
+def delete_checkpoint(folder: Path) -> None:
+    """Delete by way of ``.tmp``, so that a kill in between leaves nothing that looks readable."""
+    gone = _beside(folder, ".tmp")
+    shutil.rmtree(_beside(folder, ".old"), ignore_errors=True)
+    shutil.rmtree(gone, ignore_errors=True)
+    if folder.exists():
+        folder.rename(gone)
+        shutil.rmtree(gone, ignore_errors=True)
+
+
+def to_json(document: object) -> bytes:
+    """The one JSON text of a document; a NaN is a ValueError, because JSON has no word for it."""
+    return (json.dumps(document, indent=2, allow_nan=False) + "\n").encode()
+
+
+def sync(path: Path) -> None:
+    """Have a file, or the names inside a folder, survive a power cut."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _beside(folder: Path, suffix: str) -> Path:
+    return folder.with_name(folder.name + suffix)
+
+
+def _place(folder: Path) -> Path:
+    """The folder, or its old version if a replacement was killed between its two renames."""
+    old = _beside(folder, ".old")
+    return old if old.exists() and not folder.exists() else folder
+
+
+def _identity(place: Path) -> tuple[Path, int, int]:
+    try:
+        stat = place.stat()
+    except OSError:
+        return place, 0, 0
+    return place, stat.st_ino, stat.st_mtime_ns  # a deleted folder's inode may be used again
+
+
+def _seal(folder: Path) -> None:
+    files = {}
+    readable_as_folder = folder.stat().st_mode & 0o666  # safetensors makes files only we can read
+    for path in sorted(folder.iterdir()):
+        path.chmod(readable_as_folder)
+        with path.open("rb") as file:
+            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        files[path.name] = {"sha256": sha256, "bytes": path.stat().st_size}
+        sync(path)
+    (folder / MANIFEST).write_bytes(to_json({"format": FORMAT, "files": files}))
+    sync(folder / MANIFEST)
+    sync(folder)
+
+
+def _read(folder: Path) -> Checkpoint:
+    if not folder.is_dir():
+        raise CheckpointError(f"{folder} is not there: no checkpoint was written under this name")
+    checkpoint = Checkpoint(folder, documents={}, loaded={})
+    try:
+        for name, sha256 in _check_listing(folder).items():
+            data = _verified(folder / name, sha256)
+            stem, _, kind = name.rpartition(".")
+            if kind == "json":
+                checkpoint.documents[stem] = _parse_json(folder / name, data)
+            elif kind == "safetensors":
+                checkpoint.loaded[stem] = _parse_tensors(folder / name, data)
+            else:
+                raise CheckpointDamaged(folder / name, ".json or .safetensors", f".{kind}")
+    except OSError as error:
+        file = Path(error.filename or folder / MANIFEST)
+        raise CheckpointDamaged(file, "a readable file", f"the error {error.strerror}") from error
+    return checkpoint
+
+
+def _check_listing(folder: Path) -> dict[str, str]:
+    """The SHA-256 of every file, if exactly the files of the manifest are there in full size.
+
+    A name from the manifest is used as a path only after it was found in the folder's own listing.
+    """
+    found = {}
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if not entry.is_file(follow_symlinks=False):
+                raise CheckpointDamaged(folder / entry.name, "a plain file", "something else")
+            found[entry.name] = entry.stat(follow_symlinks=False).st_size
+    manifest = folder / MANIFEST
+    size = found.pop(MANIFEST, None)
+    if size is None or size > MAX_HEADER_BYTES:
+        raise CheckpointDamaged(manifest, "a manifest", _size(size))
+    data = manifest.read_bytes()
+    content = _parse_json(manifest, data)
+    try:
+        listed = {name: entry["bytes"] for name, entry in content["files"].items()}
+        sums = {name: str(entry["sha256"]) for name, entry in content["files"].items()}
+        # Comparing with the canonical text finds what a lenient parser would overlook.
+        known = content["format"] == FORMAT and to_json(content) == data
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError):
+        known = False
+    if not known:
+        raise CheckpointDamaged(manifest, f"a manifest of format {FORMAT}", "another text")
+    for name in sorted(listed.keys() | found.keys()):
+        expected, actual = listed.get(name), found.get(name)
+        if expected != actual or actual is None:
+            raise CheckpointDamaged(folder / Path(name).name, _size(expected), _size(actual))
+    return sums
+
+
+def _size(count: int | None) -> str:
+    return "no such file" if count is None else f"{count} bytes"
+
+
+def _verified(file: Path, sha256: str) -> bytes:
+    with file.open("rb") as stream:
+        # Before a crafted header is read at all: a long one costs the parser minutes.
+        header = int.from_bytes(stream.read(8), "little")
+        if file.suffix == ".safetensors" and header > MAX_HEADER_BYTES:
+            raise CheckpointDamaged(file, f"a header <= {MAX_HEADER_BYTES} bytes", f"{header}")
+        stream.seek(0)
+        data = stream.read()
+    actual = hashlib.sha256(data).hexdigest()
+    if actual != sha256:
+        raise CheckpointDamaged(file, f"SHA-256 {sha256[:12]}..", f"{actual[:12]}..")
+    return data
+
+
+def _parse_json(file: Path, data: bytes) -> Json:
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise CheckpointDamaged(file, "JSON", str(error)) from error
+
+
+def _parse_tensors(file: Path, data: bytes) -> dict[str, "Tensor"]:
+    from safetensors.torch import load
+
+    header = _parse_json(file, data[8 : 8 + int.from_bytes(data[:8], "little")])
+    if not isinstance(header, dict) or len(header) > MAX_TENSORS:
+        raise CheckpointDamaged(file, f"a header of at most {MAX_TENSORS} tensors", "another")
+    try:
+        return load(data)
+    except (SafetensorError, KeyError, ValueError, RuntimeError, AssertionError) as error:
+        raise CheckpointDamaged(file, "safetensors", str(error)) from error

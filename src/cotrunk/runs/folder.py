@@ -1,0 +1,238 @@
+"""A run folder: what training writes and everything after it reads.
+
+::
+
+    run.json                    what was asked for
+    metrics.jsonl               one line per event; a pure function of the run, so no clock in it
+    timing.jsonl                wall times, which differ from one run to the next
+    checkpoints/step-00000200   to resume from
+    best, final                 checkpoints to use
+"""
+
+import fcntl
+import json
+import math
+import os
+import re
+import shutil
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+from cotrunk.errors import UserError
+from cotrunk.runs.checkpoint import (
+    Checkpoint,
+    CheckpointError,
+    Json,
+    Tensors,
+    delete_checkpoint,
+    looks_whole,
+    read_checkpoint,
+    sync,
+    to_json,
+    write_checkpoint,
+)
+
+
+class RunFolder:
+    """The places inside a run, and the only ways to write to them."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.settings = path / "run.json"
+        self.metrics = path / "metrics.jsonl"
+        self.timing = path / "timing.jsonl"
+        self.checkpoints = path / "checkpoints"
+        self.best = path / "best"
+        self.final = path / "final"
+
+    @classmethod
+    def create(cls, path: Path) -> Self:
+        """An empty run; a folder that already holds one is refused, not overwritten."""
+        run = cls(path)
+        try:
+            run.checkpoints.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(f"{path} cannot be made a run folder: {error.strerror}") from error
+        with run.lock():  # so that a run in progress is named as such
+            if run.settings.exists():
+                raise UserError(f"{path} already holds a run; resume it or give another folder")
+        return run
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        run = cls(path)
+        if not run.settings.is_file():
+            raise UserError(
+                f"{path} is not a run: it has no run.json; give a folder that `cotrunk train` wrote"
+            )
+        return run
+
+    def best_of(self, task: str) -> Path:
+        return self.path / f"best-{task}"
+
+    def step(self, step: int) -> Path:
+        return self.checkpoints / f"step-{step:08d}"
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Let no second process write; the kernel frees the lock however its holder ends."""
+        try:
+            file = (self.path / ".lock").open("a+")
+        except OSError as error:
+            raise UserError(f"{self.path} cannot be written to: {error.strerror}") from error
+        with file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.seek(0)
+                holder = file.read() or "another process"
+                raise UserError(
+                    f"{self.path} is locked: {holder} is writing to it; "
+                    "wait until it ends, or give another folder"
+                ) from None
+            file.truncate(0)
+            file.write(f"process {os.getpid()} on {socket.gethostname()}")
+            file.flush()
+            yield
+
+    def write_document(self, name: str, document: object) -> None:
+        """Write ``name``.json, so that a reader sees the old text or the new, never a part."""
+        text, file = to_json(document), self._document(name)
+        growing = file.with_suffix(".json.tmp")
+        with _naming(file):
+            try:
+                growing.write_bytes(text)
+                sync(growing)
+                growing.rename(file)
+            finally:
+                growing.unlink(missing_ok=True)
+            sync(self.path)
+
+    def read_document(self, name: str) -> Json:
+        file = self._document(name)
+        try:
+            return json.loads(file.read_bytes())
+        except FileNotFoundError:
+            raise UserError(f"{self.path} has no {file.name}") from None
+        except (ValueError, RecursionError) as error:
+            raise UserError(f"{file} is not JSON: {error}; restore it from a copy") from error
+
+    def _document(self, name: str) -> Path:
+        if not re.fullmatch(r"[a-z0-9_-]+", name):
+            raise ValueError(f"document {name!r}: give a bare name like 'run', without .json")
+        return self.path / f"{name}.json"
+
+    def append_metrics(self, record: Mapping[str, object]) -> None:
+        """Add a line; NaN and infinities become null."""
+        _append(self.metrics, record)
+
+    def append_timing(self, record: Mapping[str, object]) -> None:
+        _append(self.timing, record)
+
+    def read_metrics(self) -> list[dict[str, Any]]:
+        """All whole lines: a last one that is being written, or was when the run died, is left."""
+        records = []
+        for number, line in enumerate(_whole_lines(self.metrics).splitlines(), start=1):
+            try:
+                records.append(json.loads(line))
+            except (ValueError, RecursionError) as error:
+                raise UserError(f"{self.metrics}:{number}: not JSON: {error}") from error
+        return records
+
+    def metrics_bytes(self) -> int:
+        """What a checkpoint stores, so that a resumed run continues the metrics at that place."""
+        return len(_whole_lines(self.metrics))
+
+    def truncate_metrics(self, length: int) -> None:
+        """Forget what was written after the checkpoint from which the run resumes."""
+        lines = _whole_lines(self.metrics)
+        if length > len(lines):
+            raise UserError(
+                f"{self.metrics} has {len(lines)} bytes of whole lines, but had {length} when the "
+                "checkpoint was written; restore the file, or start the run anew"
+            )
+        if self.metrics.exists():
+            os.truncate(self.metrics, lines.rfind(b"\n", 0, length) + 1)
+
+    def save_step(
+        self, step: int, tensors: Tensors, documents: Mapping[str, object], keep: int = 2
+    ) -> Path:
+        """Write the checkpoint of a step, and only then delete all but the newest ``keep``."""
+        if keep < 1:
+            raise ValueError(f"keep = {keep}, but a run needs a checkpoint to resume from")
+        if self.metrics.exists():
+            sync(self.metrics)  # the checkpoint speaks of its length
+        write_checkpoint(self.step(step), tensors=tensors, documents=documents)
+        # A later step can only be a leftover: damaged, and the run resumed from before it.
+        whole = [s for s in self._steps() if s <= step and looks_whole(self.step(s))]
+        for other in set(self._steps()) - set(whole[:keep]):
+            delete_checkpoint(self.step(other))
+        for leftover in self.checkpoints.glob("step-*.tmp"):
+            shutil.rmtree(leftover, ignore_errors=True)
+        return self.step(step)
+
+    def latest_good(self) -> tuple[Checkpoint | None, list[str]]:
+        """The newest checkpoint that passes all checks, and a warning for each newer one."""
+        damages: list[CheckpointError] = []
+        for step in self._steps():
+            try:
+                good = read_checkpoint(self.step(step))
+            except CheckpointError as damage:
+                damages.append(damage)
+            else:
+                return good, [f"{damage}; using {good.folder.name}" for damage in damages]
+        return None, [f"{damage}; no older checkpoint is left" for damage in damages]
+
+    def _steps(self) -> list[int]:
+        """Newest first. A ``.old`` counts: it is all there is if its replacement was killed."""
+        names = [re.fullmatch(r"step-(\d{8,})(\.old)?", p.name) for p in self.checkpoints.glob("*")]
+        return sorted({int(match[1]) for match in names if match}, reverse=True)
+
+
+def best_evaluation(run: RunFolder) -> dict[str, Any]:
+    """The evaluation that the kept network had."""
+    keep = run.read_document("run")["settings"]["train"]["keep"]
+    best: dict[str, Any] = {}
+    for record in run.read_metrics():
+        if record["event"] == "dev":
+            value = record["scores"][keep]["score"] if keep in record["scores"] else record[keep]
+            if not best or (value is not None and value > best["value"]):
+                best = {**record, "value": float("-inf") if value is None else value}
+    return best
+
+
+def _append(path: Path, record: Mapping[str, object]) -> None:
+    line = json.dumps(_without_nan(record), allow_nan=False) + "\n"
+    with _naming(path), path.open("a+b") as file:
+        if file.tell():
+            file.seek(-1, os.SEEK_END)
+            if file.read(1) != b"\n":  # the run died in this line
+                file.truncate(len(_whole_lines(path)))
+        file.write(line.encode())
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """An error of write() does not say which file it was about; this makes it."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def _whole_lines(path: Path) -> bytes:
+    data = path.read_bytes() if path.exists() else b""
+    return data[: data.rfind(b"\n") + 1]
+
+
+def _without_nan(value: object) -> object:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _without_nan(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(inner) for inner in value]
+    return value
