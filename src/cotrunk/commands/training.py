@@ -181,7 +181,7 @@ def demo(arguments: Namespace) -> Document:
         raise UserError(f"{out / taken[0]} is there already; give another folder with --out")
     document: Document = {"runs": []}
     for name in presets.DEMO:
-        settings = presets.settings(name, changes=arguments.set)
+        settings = presets.settings(name, changes=[*presets.DEMO_CHANGES, *arguments.set])
         result = train_into(settings, Path.cwd(), out / name, title=name)
         document["runs"].append({"plan": name, "sharing": settings.sharing.encoder, **result})
     if not arguments.json:
