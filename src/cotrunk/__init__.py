@@ -36,4 +36,4 @@ def load(run: str | Path, *, which: str = "best") -> "Predictor":
     from cotrunk.experiment import load_model
     from cotrunk.predictor import Predictor
 
-    return Predictor(load_model(Path(run), which=which))
+    return Predictor(load_model(Path(run), which=which, device="auto"))

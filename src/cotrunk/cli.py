@@ -127,7 +127,7 @@ def parser() -> argparse.ArgumentParser:
     evaluate.add_argument("folder", metavar="RUN")
     evaluate.add_argument("--split", choices=("train", "dev", "test"), default="dev")
     _several(evaluate, "--task", "T", "default: all")
-    evaluate.add_argument("--which", choices=("best", "final"), default="best")
+    _which(evaluate)
 
     predict = _command(commands, "predict", "answer for every row of a file, with one task or all")
     predict.add_argument("folder", metavar="RUN")
@@ -141,11 +141,17 @@ def parser() -> argparse.ArgumentParser:
     predict.add_argument(
         "--format", choices=("csv", "tsv", "jsonl", "minbert"), help="default: by the name of OUT"
     )
-    predict.add_argument("--which", choices=("best", "final"), default="best")
+    _which(predict)
 
     info = _command(commands, "info", "what a run is and how it went")
     info.add_argument("folder", metavar="RUN")
     return top
+
+
+def _which(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--which", default="best", metavar="NAME", help="best (default), final, or best-TASK"
+    )
 
 
 def _several(command: argparse.ArgumentParser, name: str, metavar: str, summary: str) -> None:

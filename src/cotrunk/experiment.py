@@ -1,7 +1,8 @@
 """Settings -> a run that can start, or a trained network. The place where all parts meet."""
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +34,9 @@ from cotrunk.stages import (
     Parts,
     findings_before,
     plan_stages,
+    refuse_idle_methods,
     refuse_senseless_freezing,
-    refuse_senseless_gradients,
+    refuse_senseless_training,
     stream_of,
 )
 from cotrunk.tasks import Task
@@ -102,7 +104,7 @@ def prepare(settings: Settings, base: Path, *, progress: Progress = lambda _: No
     shape = with_dropout(pretrained.shape, settings)
     plan, views = plan_of(settings, shape), views_of(settings, shape)
     refuse_senseless_freezing(settings, plan)
-    refuse_senseless_gradients(settings)
+    refuse_senseless_training(settings)
     tokenizer = load_tokenizer(pretrained)
     template = template_of(tokenizer)
     read = {
@@ -115,10 +117,12 @@ def prepare(settings: Settings, base: Path, *, progress: Progress = lambda _: No
     notes = _notes(read, drawn, bool(pretrained.tensors))
     if settings.train.init_from:
         notes += start_from(network, load_model(base / settings.train.init_from), template, views)
+    refuse_idle_methods(settings, network)
     network.to(device_of(settings.train.device))
     parts = Parts(settings, network, tasks, read["train"], read["dev"], views, template)
     streams = tuple(
-        stream_of(settings, train, read["train"]) for train in settings.stages_of_training
+        stream_of(settings, train, read["train"], number=number)
+        for number, train in enumerate(settings.stages_of_training)
     )
     record = {
         "format": 1,
@@ -147,18 +151,16 @@ def prepare(settings: Settings, base: Path, *, progress: Progress = lambda _: No
 
 
 def _refuse_missing_files(settings: Settings) -> None:
+    measured = any(train.evaluate != "never" for train in settings.stages_of_training)
     wrong = []
     for name, part in settings.tasks.items():
         if part.train is None:
             wrong.append(f"tasks.{name}.train is missing: name the file of training rows")
-        if part.dev is None and settings.train.evaluate != "never":
+        if part.dev is None and measured:
             wrong.append(
                 f"tasks.{name}.dev is missing: name the file to measure on, "
                 'or set train.evaluate = "never"'
             )
-    keep, known = settings.train.keep, ["official", "mean", "sum", *settings.tasks]
-    if keep not in known:
-        wrong.append(f"train.keep = {keep!r} is not one of {', '.join(known)}")
     if wrong:
         raise UserError(*wrong)
 
@@ -214,7 +216,9 @@ def load_model(folder: Path, *, which: str = "best", device: str = "cpu") -> Mod
     """A trained network from a run folder, verified."""
     run = RunFolder.open(folder)
     place = run.path / which
-    if not place.is_dir():
+    if not re.fullmatch(r"final|best(-[A-Za-z0-9_-]+)?", which):
+        raise UserError(f"--which {which}: give best, final or best-TASK")
+    if not (place.is_dir() or place.with_name(f"{which}.old").is_dir()):
         raise UserError(f"{folder} has no {which}/: its training has not got that far")
     checkpoint = read_checkpoint(place)
     documents = checkpoint.documents
@@ -235,11 +239,15 @@ def load_model(folder: Path, *, which: str = "best", device: str = "cpu") -> Mod
     )
 
 
+def _without_dropout(shape: Shape) -> Shape:
+    return replace(shape, dropout=0.0, attention_dropout=0.0)
+
+
 def start_from(
     network: Network, source: Model, template: Template, views: Mapping[str, View]
 ) -> tuple[str, ...]:
     """Copy a trained run's parameters into a network of another plan, and compare what they say."""
-    if source.network.shape != network.shape:
+    if _without_dropout(source.network.shape) != _without_dropout(network.shape):
         raise UserError("train.init_from: the run has another encoder; encoder.weights must match")
     fresh = inherit(network, source.network)
     tasks = [task for task in network.tasks if task in source.network.tasks]

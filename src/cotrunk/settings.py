@@ -141,9 +141,10 @@ class Train(Part):
     gradients: Method = "sum"
     gradient_scope: Literal["group", "layer"] = "group"
     gradient_options: dict[str, float | str] = {}
+    gradient_seed: Annotated[int, Field(ge=0, lt=2**32)] | None = None
     optimizer: Literal["adamw", "course"] = "adamw"
     schedule: Literal["none", "linear", "cosine", "one-cycle"] = "linear"
-    warmup: Share = 0.1
+    warmup: Share | None = None
     decay: Annotated[float, Field(ge=0)] = 0.01
     clip: Annotated[float, Field(ge=0)] = 1.0
     accumulate: Positive = 1

@@ -13,6 +13,7 @@ from cotrunk.errors import UserError
 from cotrunk.learn import guards
 from cotrunk.learn.balance import balance
 from cotrunk.learn.combine import combiner
+from cotrunk.learn.evaluate import Tick, nothing
 from cotrunk.learn.forward import (
     ENCODER_PLACES,
     Cached,
@@ -32,6 +33,9 @@ from cotrunk.model.plan import Plan
 from cotrunk.settings import Settings, Train
 from cotrunk.tasks import Task
 
+SEED_STRIDE = 0x9E3779B9
+USUAL_WARMUP = {"none": 0.0, "linear": 0.1, "cosine": 0.1, "one-cycle": 0.3}
+
 
 @dataclass(frozen=True)
 class Parts:
@@ -46,18 +50,22 @@ class Parts:
     template: Template
 
 
-def stream_of(settings: Settings, train: Train, corpora: Mapping[str, Corpus]) -> Stream:
+def stream_of(
+    settings: Settings, train: Train, corpora: Mapping[str, Corpus], *, number: int
+) -> Stream:
+    """The batches of stage ``number``; each stage shuffles anew."""
     law = Law(
         train.sampling,
         alpha=train.alpha,
         temperature=train.temperature,
         cap=train.cap,
-        steps_per_epoch=train.steps_per_epoch,
+        steps_per_epoch=train.steps_per_epoch and train.steps_per_epoch * train.accumulate,
         batches_per_epoch=train.batches_per_epoch,
         share_of_data=train.share_of_data,
     )
     batch = {name: part.batch or train.batch for name, part in settings.tasks.items()}
-    return Stream(corpora, law, batch, train.seed, train.epochs, train.accumulate)
+    seed = (train.seed + number * SEED_STRIDE) % 2**32
+    return Stream(corpora, law, batch, seed, train.epochs, train.accumulate)
 
 
 def plan_stages(parts: Parts, streams: Sequence[Stream]) -> tuple[Planned, ...]:
@@ -68,16 +76,22 @@ def plan_stages(parts: Parts, streams: Sequence[Stream]) -> tuple[Planned, ...]:
         steps = stream.steps if train.max_steps is None else min(train.max_steps, stream.steps)
 
         def make(
-            train: Train = train, stream: Stream = stream, first: int = first, steps: int = steps
+            tick: Tick,
+            train: Train = train,
+            stream: Stream = stream,
+            first: int = first,
+            steps: int = steps,
         ) -> Stage:
-            return make_stage(parts, train, stream, first=first, steps=steps)
+            return make_stage(parts, train, stream, first=first, steps=steps, tick=tick)
 
         planned.append(Planned(first, steps, make))
         first += steps
     return tuple(planned)
 
 
-def make_stage(parts: Parts, train: Train, stream: Stream, *, first: int, steps: int) -> Stage:
+def make_stage(
+    parts: Parts, train: Train, stream: Stream, *, first: int, steps: int, tick: Tick = nothing
+) -> Stage:
     settings, network = parts.settings, parts.network
     frozen = train.freeze == "encoder"
     trained = {
@@ -97,7 +111,7 @@ def make_stage(parts: Parts, train: Train, stream: Stream, *, first: int, steps:
             blocks_of(trained.items(), network.moved_by()),
             list(settings.tasks),
             combiner(train.gradients, train.gradient_options),
-            seed=train.seed,
+            seed=train.seed if train.gradient_seed is None else train.gradient_seed,
             scope=train.gradient_scope,
         )
     return Stage(
@@ -106,8 +120,8 @@ def make_stage(parts: Parts, train: Train, stream: Stream, *, first: int, steps:
         trained=trained,
         average=start_average(trained) if train.ema is not None else {},
         stream=stream,
-        forward=forward_of(parts, parts.train, frozen=frozen),
-        judge=forward_of(parts, parts.dev, frozen=frozen),
+        forward=forward_of(parts, parts.train, frozen=frozen, tick=tick),
+        judge=forward_of(parts, parts.dev, frozen=frozen, tick=tick),
         optimizer=OPTIMIZERS[train.optimizer](groups),
         surgery=surgery,
         balance=balanced,
@@ -117,7 +131,9 @@ def make_stage(parts: Parts, train: Train, stream: Stream, *, first: int, steps:
     )
 
 
-def forward_of(parts: Parts, corpora: Mapping[str, Corpus], *, frozen: bool) -> Forward:
+def forward_of(
+    parts: Parts, corpora: Mapping[str, Corpus], *, frozen: bool, tick: Tick = nothing
+) -> Forward:
     """The way of rows through the network; a frozen encoder is passed only once.
 
     Projected attention lies inside the encoder: with it there is nothing to keep.
@@ -128,7 +144,9 @@ def forward_of(parts: Parts, corpora: Mapping[str, Corpus], *, frozen: bool) -> 
         return Live(network, corpora, parts.views, parts.template, device)
     encoder = encoder_digest(network)
     features = {
-        task: encode_corpus(network, encoder, task, corpus, parts.views[task], parts.template)
+        task: encode_corpus(
+            network, encoder, task, corpus, parts.views[task], parts.template, tick=tick
+        )
         for task, corpus in corpora.items()
     }
     return Cached(network, features, device)
@@ -137,13 +155,14 @@ def forward_of(parts: Parts, corpora: Mapping[str, Corpus], *, frozen: bool) -> 
 def recipe_of(
     settings: Settings, train: Train, tasks: Sequence[Task], *, steps: int, all_steps: int
 ) -> Recipe:
+    warmup = USUAL_WARMUP[train.schedule] if train.warmup is None else train.warmup
     return Recipe(
         steps=steps,
         seed=train.seed,
         losses={task.name: loss_of(settings, task) for task in tasks},
         smoothing=smoothing(train.smooth, train.smooth_options),
         lr=train.lr,
-        schedule=schedule(train.schedule, steps=max(all_steps, 1), warmup=train.warmup),
+        schedule=schedule(train.schedule, steps=max(all_steps, 1), warmup=warmup),
         clip=train.clip,
         evaluate=train.evaluate,
         checkpoint=train.checkpoint,
@@ -188,8 +207,8 @@ def refuse_senseless_freezing(settings: Settings, plan: Plan) -> None:
         )
 
 
-def refuse_senseless_gradients(settings: Settings) -> None:
-    """A method that weighs tasks against each other needs steps with two of them."""
+def refuse_senseless_training(settings: Settings) -> None:
+    """Settings that are good by themselves, but not together."""
     for train in settings.stages_of_training:
         alone = train.sampling not in ALL_TASKS_PER_STEP and train.accumulate == 1
         wanted = train.gradients if train.gradients not in ("sum", "mean") else ""
@@ -199,9 +218,32 @@ def refuse_senseless_gradients(settings: Settings) -> None:
                 f"train.{key} compares a step's tasks, but sampling = {train.sampling!r} never "
                 'gives it two; use sampling = "together", or accumulate several batches'
             )
+        if train.evaluate == "never" and (train.early_stopping or train.keep_each):
+            key = "early_stopping" if train.early_stopping else "keep_each"
+            raise UserError(f'train.{key} needs evaluations, but train.evaluate = "never"')
         if train.smooth == "smart" and train.freeze == "encoder":
             raise UserError(
                 'train.smooth = "smart" nudges the embeddings, which freeze = "encoder" passes by'
+            )
+
+
+def refuse_idle_methods(settings: Settings, network: Network) -> None:
+    """A gradient method has nothing to do where no stage lets two tasks move one parameter."""
+    stages = settings.stages_of_training
+    moved = {name: group for name, group in network.moved_by().items() if len(group) > 1}
+    if all(train.freeze == "encoder" for train in stages):
+        moved = {n: group for n, group in moved.items() if not n.startswith(ENCODER_PLACES)}
+    for train in stages:
+        if train.gradients not in ("sum", "mean") and not moved:
+            raise UserError(
+                f"train.gradients = {train.gradients!r}: no two tasks train a parameter together "
+                'in this plan, so there is nothing to combine; share a layer, or write "sum"'
+            )
+        everyone = [group for group in moved.values() if len(group) == len(settings.tasks)]
+        if train.balance == "gradnorm" and not everyone:
+            raise UserError(
+                'train.balance = "gradnorm" compares gradients in a block that all tasks train, '
+                "and this plan has none; share a layer among all"
             )
 
 
@@ -211,7 +253,12 @@ def findings_before(
     """What can be seen to be wrong before the first step; ``test`` has digests of test files."""
     found: list[Finding | None] = []
     for train, stream in zip(parts.settings.stages_of_training, streams, strict=True):
-        names = list(dict(parts.network.named_parameters()))
+        frozen = train.freeze == "encoder"
+        names = [
+            name
+            for name, parameter in parts.network.named_parameters()
+            if parameter.ndim > 1 and not (frozen and name.startswith(ENCODER_PLACES))
+        ]
         factors = learning_rate_factors(train, parts.network.shape.layers, names)
         rates = {train.lr * factors.get(name, 1.0) for name in names}
         found.append(guards.idle_decay(rates, train.decay))

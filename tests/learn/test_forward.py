@@ -34,7 +34,7 @@ PAIRS = {
 
 
 def stage_of(toy: Path, *changes: str) -> Stage:
-    return prepare(read_settings(toy, list(changes)), toy.parent).stages[0].make()
+    return prepare(read_settings(toy, list(changes)), toy.parent).stages[0].make(lambda: None)
 
 
 def trained(toy: Path, run: Path, *changes: str) -> dict[str, torch.Tensor]:
@@ -86,7 +86,7 @@ def test_each_text_is_encoded_once_in_a_whole_run(toy):
     changes = [*FROZEN, "tasks.same.pair=concat"]
     job = prepare(read_settings(toy, changes), toy.parent)
     counter = Counter(job.network)
-    stage = job.stages[0].make()
+    stage = job.stages[0].make(lambda: None)
     rows = 40 + 24  # train and dev of each task
     assert counter.sequences == rows + 2 * rows + rows  # mood, both texts of same, alike joined
     for _ in range(3):
@@ -94,7 +94,7 @@ def test_each_text_is_encoded_once_in_a_whole_run(toy):
             stage.forward.output(task, np.arange(8), SILENCE)
             stage.judge.outputs(task)
     assert counter.sequences == 4 * rows
-    job.stages[0].make()
+    job.stages[0].make(lambda: None)
     assert counter.sequences == 4 * rows  # from the disk
 
 

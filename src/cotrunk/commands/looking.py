@@ -177,7 +177,7 @@ def ledger_of(
         shape,
         heads=head_parameters(tasks, heads, shape),
         pooled=[name for name, head in heads.items() if head.pooling == "pooler"],
-        frozen=settings.train.freeze == "encoder",
+        frozen=all(train.freeze == "encoder" for train in settings.stages_of_training),
     )
 
 

@@ -58,7 +58,7 @@ def evaluate(arguments: Namespace) -> Document:
 
 def _load(arguments: Namespace) -> Model:
     try:
-        return load_model(Path(arguments.folder), which=arguments.which)
+        return load_model(Path(arguments.folder), which=arguments.which, device="auto")
     except CheckpointError as error:
         other = "final" if arguments.which == "best" else "best"
         raise UserError(f"{error}; try --which {other}, or train again") from None

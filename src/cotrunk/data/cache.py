@@ -130,8 +130,9 @@ def _write(
             "bytes": {file.name: file.stat().st_size for file in sorted(beside.iterdir())},
         }
         (beside / "about.json").write_text(json.dumps(about))
-        if folder.exists():  # something in it is lost or cut short
-            shutil.rmtree(folder)
+        if _is_whole(folder):  # another process was quicker
+            return
+        shutil.rmtree(folder, ignore_errors=True)  # something in it is lost or cut short
         beside.rename(folder)
     finally:
         shutil.rmtree(beside, ignore_errors=True)

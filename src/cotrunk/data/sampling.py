@@ -210,10 +210,15 @@ def rows_of(turn: Turn, size: int, *, seed: int, epoch: int) -> NDArray[np.int64
 
 
 def probabilities(
-    law: Law, sizes: Mapping[str, int], *, epoch: int, epochs: int
+    law: Law,
+    sizes: Mapping[str, int],
+    *,
+    epoch: int,
+    epochs: int,
+    batch: int | Mapping[str, int] = 1,
 ) -> dict[str, float]:
-    """Each task's expected share of the epoch's batches, were all batches equally large."""
-    return dict(_fill(law, sizes, batch=1, seed=0, epoch=epoch, epochs=epochs).shares)
+    """Each task's expected share of the epoch's batches."""
+    return dict(_fill(law, sizes, batch=batch, seed=0, epoch=epoch, epochs=epochs).shares)
 
 
 def dry_run(

@@ -1,6 +1,7 @@
 """The batches of a step. The only position in the stream is the number of the step."""
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -11,7 +12,7 @@ import torch
 from torch import Tensor
 
 from cotrunk.data.cache import Corpus
-from cotrunk.data.sampling import Law, Turn, epoch_turns, rows_of
+from cotrunk.data.sampling import Law, Turn, epoch_turns, probabilities, rows_of
 
 Steps = list[tuple[Turn, ...]]
 
@@ -61,21 +62,40 @@ class Stream:
     def batches(self, step: int) -> Iterator[Batch]:
         """One batch per turn of the step; with accumulation a task may have several."""
         epoch = self.epoch_of(step)
+        first = self.epoch_ends[epoch - 1] if epoch else 0
+        # The last step of an epoch may have fewer to accumulate.
+        left = len(self._law_steps(epoch)) - (step - first) * self.accumulate
         for turn in self.turns(step):
             corpus = self.corpora[turn.task]
             rows = rows_of(turn, len(corpus), seed=self.seed, epoch=epoch)
             target_R = torch.from_numpy(corpus.label[rows].astype(np.float32))
-            yield Batch(turn.task, rows, target_R, turn.factor / self.accumulate)
+            yield Batch(turn.task, rows, target_R, turn.factor / min(left, self.accumulate))
+
+    def drawn(self, epoch: int) -> dict[str, int]:
+        """How many batches of each task an epoch has."""
+        turns = Counter(turn.task for step in self.steps_of(epoch) for turn in step)
+        return {task: turns[task] for task in self.corpora}
+
+    def planned(self, epoch: int) -> dict[str, float]:
+        """How many batches of each task its law expects an epoch to have."""
+        shares = probabilities(
+            self.law, self.sizes, epoch=epoch, epochs=self.epochs, batch=self.batch
+        )
+        total = sum(self.drawn(epoch).values())
+        return {task: share * total for task, share in shares.items()}
 
     def steps_of(self, epoch: int) -> Steps:
         """The turns of every optimizer step: ``accumulate`` steps of the law make one."""
-        law_steps = _law_steps(
-            self.law, _frozen(self.sizes), _frozen(self.batch), self.seed, epoch, self.epochs
-        )
+        law_steps = self._law_steps(epoch)
         if self.accumulate == 1:
             return law_steps
         groups = range(0, len(law_steps), self.accumulate)
         return [sum(law_steps[at : at + self.accumulate], ()) for at in groups]
+
+    def _law_steps(self, epoch: int) -> Steps:
+        return _law_steps(
+            self.law, _frozen(self.sizes), _frozen(self.batch), self.seed, epoch, self.epochs
+        )
 
 
 def _frozen(numbers: Mapping[str, int]) -> tuple[tuple[str, int], ...]:

@@ -19,7 +19,14 @@ from torch import Tensor
 from cotrunk.data.cache import Corpus, cache_folder
 from cotrunk.data.packing import Sides
 from cotrunk.data.text import Pieces, Template, View, lay_out
-from cotrunk.learn.evaluate import Tick, by_length, nothing, outputs, row_tokens
+from cotrunk.learn.evaluate import (
+    TOKENS_PER_BATCH,
+    Tick,
+    by_length,
+    nothing,
+    outputs,
+    row_tokens,
+)
 from cotrunk.model.network import Network, Shift, unmoved
 from cotrunk.model.noise import SILENCE, Noise
 from cotrunk.model.owned import States
@@ -27,7 +34,6 @@ from cotrunk.model.plan import Group, group_name
 
 ENCODER_PLACES = ("embeddings.", "layers.", "pooler.")
 ROWS_PER_BATCH = 4096
-TOKENS_PER_BATCH = 4096
 
 
 class Forward(Protocol):
@@ -145,7 +151,9 @@ def encode_corpus(
     """Each row of a corpus through the encoder once, or from the cache if that was done before."""
     needed = network.needed_by([task])
     poolings = {name: network.head_plans[name].pooling for name in needed}
-    spelled = json.dumps([1, encoder, corpus.key, asdict(view), poolings], sort_keys=True)
+    spelled = json.dumps(
+        [2, encoder, asdict(network.shape), corpus.key, asdict(view), poolings], sort_keys=True
+    )
     folder = cache_folder() / "features" / hashlib.sha256(spelled.encode()).hexdigest()
     sides = 2 if view.texts == 2 and (view.swapped or not view.joined) else 1
     shape = (sides * len(corpus), network.shape.width)

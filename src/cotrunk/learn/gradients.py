@@ -138,7 +138,7 @@ class Surgery:
             for i, left in enumerate(grads):
                 for j, right in enumerate(grads[: i + 1]):
                     if left is not None and right is not None:
-                        gramian[i, j] += torch.dot(left.flatten(), right.flatten()).double().cpu()
+                        gramian[i, j] += torch.dot(left.flatten(), right.flatten()).cpu().double()
         return gramian.tril() + gramian.tril(-1).T
 
     def _put(self, block: Block, tasks: list[str], weights: Tensor) -> None:

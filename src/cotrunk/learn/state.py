@@ -80,11 +80,14 @@ class Stage:
 
 @dataclass(frozen=True)
 class Planned:
-    """A stage that is made when it begins: it may depend on what those before it learned."""
+    """A stage that is made when it begins: it may depend on what those before it learned.
+
+    ``make`` is given what to call now and then, since encoding a corpus takes a while.
+    """
 
     first: int
     steps: int
-    make: Callable[[], Stage]
+    make: Callable[[Callable[[], None]], Stage]
 
 
 @dataclass

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from cotrunk.data.cache import Corpus
 from cotrunk.data.stream import Batch
+from cotrunk.errors import UserError
 from cotrunk.learn import guards
 from cotrunk.learn.forward import Forward
 from cotrunk.learn.guards import Finding
@@ -95,17 +96,22 @@ def train(
     begun = time.monotonic()
     at = progress_of(start) if start else Progress()
     run.truncate_metrics(start.documents["state"]["metrics_bytes"] if start else 0)
+    if at.step > stages[-1].first + stages[-1].steps:
+        raise UserError(
+            f"the run is at step {at.step}, but these settings end at step "
+            f"{stages[-1].first + stages[-1].steps}; give it more epochs, or start another run"
+        )
     if start:
         network.load_state_dict(start.tensors("model"), strict=True)
     for planned in stages:
         if not planned.first <= at.step <= planned.first + planned.steps:
             continue  # over before the checkpoint, or never reached in time
-        stage = planned.make()
+        stage = planned.make(interrupt.check)
         if start:
             restore(stage, start)
             start = None
         yield from train_stage(stage, dev, run, documents, at, interrupt, begun)
-        if _are_done(stage, at):  # early, so that the next stage begins at its own first step
+        if at.step >= stage.last or _are_done(stage, at):  # the next stage begins afresh
             at.step, at.stale = stage.last, {}
     with averaged(stage):
         model = {"model": tensors_of(network)}
@@ -188,8 +194,11 @@ def make_step(stage: Stage, run: RunFolder, at: Progress) -> Stepped:
         record |= {"norm": norm, "lr": lr, "weight": {task: weights[task] for task in mean}}
     if conflicts and at.step % COSINES_EVERY == 0:
         record["cosine"] = conflicts
-    run.append_metrics(record)
     at.step += 1
+    if at.step - stage.first in stage.stream.epoch_ends:
+        stream = stage.stream
+        record["batches"] = {"planned": stream.planned(epoch), "drawn": stream.drawn(epoch)}
+    run.append_metrics(record)
     _note(run, at, findings)
     return Stepped(at.step, epoch, mean, findings)
 

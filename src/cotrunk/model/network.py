@@ -282,9 +282,17 @@ def make_heads(
 def pool_tokens(kind: Pooling, x_TD: Tensor, text: Packed) -> Tensor:
     """Mean, sum or maximum over the tokens of each sequence."""
     length_S = text.length_S
-    if kind == "max":
+    if x_TD.device.type == "mps":  # which has no segment_reduce
+        sequence_T = torch.repeat_interleave(length_S)
+        total_SD = x_TD.new_zeros(len(length_S), x_TD.shape[1])
+        if kind == "max":
+            index_TD = sequence_T[:, None].expand_as(x_TD)
+            return total_SD.scatter_reduce(0, index_TD, x_TD, "amax", include_self=False)
+        total_SD = total_SD.index_add(0, sequence_T, x_TD)
+    elif kind == "max":
         return torch.segment_reduce(x_TD, "max", lengths=length_S, axis=0)
-    total_SD = torch.segment_reduce(x_TD, "sum", lengths=length_S, axis=0)
+    else:
+        total_SD = torch.segment_reduce(x_TD, "sum", lengths=length_S, axis=0)
     return total_SD / length_S[:, None] if kind == "mean" else total_SD
 
 
