@@ -1,15 +1,21 @@
 """Rules of the house that no single file can show: who may import whom, and what nobody does."""
 
 import ast
+import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import cotrunk
+from cotrunk.blueprint import head_plans, tasks_of
+from cotrunk.settings import check_settings
+from cotrunk.stages import refuse_senseless_training
 
 ROOT = Path(cotrunk.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
+README = Path(__file__).parents[1] / "README.md"
 
 ORDER = [
     {"errors"},
@@ -168,3 +174,16 @@ def test_the_rules_notice_what_they_are_there_for():
     assert list(imported(tree)) == [(1, "torch"), (4, "pyarrow.parquet")]
     assert rank("data.text") < rank("model.network") < rank("cli")
     assert {"cli", "data.text", "model.network", "runs"} <= set(MODULES)
+
+
+def test_the_readme_has_no_blanks_left_to_fill():
+    assert not re.findall(r"@[A-Z]+@", README.read_text(encoding="utf-8"))
+
+
+def test_the_configs_in_the_readme_are_valid():
+    blocks = re.findall(r"```toml\n(.*?)```", README.read_text(encoding="utf-8"), re.S)
+    assert blocks
+    for block in blocks:
+        settings = check_settings(tomllib.loads(block), place="README.md")
+        refuse_senseless_training(settings)
+        head_plans(settings, tasks_of(settings))
