@@ -76,7 +76,7 @@ def stage_of(bench: Bench, *changes: str, sizes: dict[str, Any] | None = None) -
     read = corpora_of(settings, tasks, "train", base, tokenizer, progress=lambda _: None)
     views = views_of(settings, shape)
     parts = Parts(settings, network, tasks, read, {}, views, template_of(tokenizer))
-    stream = stream_of(settings, settings.train, read)
+    stream = stream_of(settings, settings.train, read, number=0)
     return make_stage(parts, settings.train, stream, first=0, steps=stream.steps)
 
 

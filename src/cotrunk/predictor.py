@@ -15,6 +15,7 @@ import torch
 from cotrunk.data.examples import Example, Rows, Source
 from cotrunk.data.text import Pieces, View
 from cotrunk.data.tokens import Tokeniser
+from cotrunk.errors import UserError
 from cotrunk.experiment import Model
 from cotrunk.learn.evaluate import outputs
 from cotrunk.learn.metrics import decide
@@ -53,11 +54,15 @@ class Predictor:
         self.tokenise = Tokeniser(model.tokenizer)
 
     def predict(self, task: str, texts: Sequence[str | tuple[str, str]]) -> list[Answer]:
-        """One task's answers about texts, or about pairs of texts."""
+        """One task's answers about a list of texts, or of pairs ``(left, right)``."""
+        if task not in self.tasks:
+            raise UserError(f"{task!r} is no task of this run; there are {', '.join(self.tasks)}")
+        if isinstance(texts, str):
+            raise UserError("predict answers about a list: write predict(task, [text])")
         rows = [(text,) if isinstance(text, str) else tuple(text) for text in texts]
-        wanted = self.tasks[task].texts
-        if any(len(row) != wanted for row in rows):
-            raise ValueError(f"task {task} reads {wanted} text(s) per row")
+        if any(len(row) != self.tasks[task].texts for row in rows):
+            wanted = "one text" if self.tasks[task].texts == 1 else "a pair (left, right)"
+            raise UserError(f"task {task} reads {wanted} per row")
         return self.answer_rows([task], rows)[task]
 
     def answer_rows(

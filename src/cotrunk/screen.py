@@ -109,10 +109,13 @@ def follow(events: Iterable[Event], *, steps: int, start: int, title: str) -> li
     """Drive a training to its end, showing where it is; returns its evaluations."""
     watch = _Live if sys.stderr.isatty() else _Plain
     evaluations: list[Evaluated] = []
+    said: set[tuple[str, str]] = set()
     with watch(title, steps, start) as shown:
         for event in events:
             for finding in event.findings:
-                say(f"warning: {finding}")
+                if (finding.name, finding.place) not in said:
+                    said.add((finding.name, finding.place))
+                    say(f"warning: {finding}")
             if isinstance(event, Stepped):
                 shown.stepped(event)
             else:
