@@ -115,7 +115,7 @@ def test_a_long_text_is_cut_and_answered(predictor):
 
 
 def test_a_row_needs_as_many_texts_as_its_task_reads(predictor):
-    with pytest.raises(ValueError, match="task same reads 2"):
+    with pytest.raises(ValueError, match="task same reads a pair"):
         predictor.predict("same", ["just one"])
     assert predictor.predict("same", []) == []
 
