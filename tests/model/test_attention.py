@@ -21,10 +21,11 @@ def text_of(lengths: list[int]) -> Packed:
     return pack(rows, [np.zeros_like(row) for row in rows])
 
 
-def inputs(text: Packed) -> torch.Tensor:
-    generator = torch.Generator().manual_seed(1)
-    shape = (len(text.token_T), 3 * WIDTH)
-    return torch.randn(shape, generator=generator, dtype=torch.float64, requires_grad=True)
+def inputs(text: Packed, *, bias: bool = True) -> tuple[torch.Tensor, torch.nn.Linear]:
+    """Tokens and what makes their queries, keys and values; here of another width than theirs."""
+    torch.manual_seed(1)
+    qkv = torch.nn.Linear(5, 3 * WIDTH, bias=bias, dtype=torch.float64)
+    return torch.randn(len(text.token_T), 5, dtype=torch.float64, requires_grad=True), qkv
 
 
 def one_by_one(qkv_TD: torch.Tensor, text: Packed) -> torch.Tensor:
@@ -36,36 +37,54 @@ def one_by_one(qkv_TD: torch.Tensor, text: Packed) -> torch.Tensor:
     return torch.cat(found)
 
 
+@pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("first_only", [False, True])
 @pytest.mark.parametrize("lengths", LENGTHS, ids=str)
-def test_values_and_gradients_equal_attention_in_each_sequence(lengths, first_only):
+def test_values_and_gradients_equal_attention_in_each_sequence(lengths, first_only, bias):
     text = text_of(lengths)
-    qkv_TD = inputs(text)
-    found = attend(qkv_TD, text, SILENCE, heads=HEADS, dropout=0.1, first_only=first_only)
-    expected = one_by_one(qkv_TD, text)
+    x_TD, qkv = inputs(text, bias=bias)
+    found = attend(x_TD, qkv, text, SILENCE, heads=HEADS, dropout=0.1, first_only=first_only)
+    expected = one_by_one(qkv(x_TD), text)
     if first_only:
         expected = expected[text.first_S]
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
-    direction = torch.randn_like(found)
-    (mine,) = torch.autograd.grad((found * direction).sum(), qkv_TD)
-    (wanted,) = torch.autograd.grad((expected * direction).sum(), qkv_TD)
-    torch.testing.assert_close(mine, wanted, rtol=0, atol=1e-12)
+    direction, moved = torch.randn_like(found), (x_TD, *qkv.parameters())
+    mine = torch.autograd.grad((found * direction).sum(), moved)
+    wanted = torch.autograd.grad((expected * direction).sum(), moved)
+    for one, other in zip(mine, wanted, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("first_only", [False, True])
 def test_the_derivative_holds_with_dropout(first_only):
     text = text_of([1, 2, 2, 3, 5])
+    x_TD, qkv = inputs(text)
 
-    def call(qkv_TD: torch.Tensor) -> torch.Tensor:
-        return attend(qkv_TD, text, Noise(1, 2), heads=HEADS, dropout=0.4, first_only=first_only)
+    def call(x_TD: torch.Tensor) -> torch.Tensor:
+        noise = Noise(1, 2)
+        return attend(x_TD, qkv, text, noise, heads=HEADS, dropout=0.4, first_only=first_only)
 
-    assert torch.autograd.gradcheck(call, (inputs(text),))
+    assert torch.autograd.gradcheck(call, (x_TD,))
+
+
+def test_the_first_token_sees_the_same_alone_as_among_all_when_chances_are_dropped():
+    """In sequences of one token both ways draw the same masks."""
+    text = text_of([1] * 40)
+    x_TD, qkv = inputs(text)
+    alone, among = (
+        attend(x_TD, qkv, text, Noise(3), heads=HEADS, dropout=0.5, first_only=first_only)
+        for first_only in (True, False)
+    )
+    assert (alone == 0).any()
+    torch.testing.assert_close(alone, among, rtol=0, atol=1e-12)
 
 
 def test_dropout_drops_whole_chances():
     text = text_of([6, 6])
-    kept = attend(inputs(text), text, SILENCE, heads=HEADS, dropout=0.5, first_only=False)
-    dropped = attend(inputs(text), text, Noise(1), heads=HEADS, dropout=0.5, first_only=False)
+    kept, dropped = (
+        attend(*inputs(text), text, noise, heads=HEADS, dropout=0.5, first_only=False)
+        for noise in (SILENCE, Noise(1))
+    )
     assert not torch.equal(kept, dropped)
 
 

@@ -24,17 +24,14 @@ class Bucket:
 
     first_token: int
     tokens: int
-    first_row: int
     rows: int
     longest: int
     spread: Tensor | None
     collect: Tensor | None
     padding_NL: Tensor | None
 
-    def part_of(self, x: Tensor, of_rows: bool = False) -> Tensor:
-        """What belongs to this bucket among all tokens, or among all sequences."""
-        if of_rows:
-            return x.narrow(0, self.first_row, self.rows)
+    def part_of(self, x: Tensor) -> Tensor:
+        """What belongs to this bucket among all tokens."""
         return x.narrow(0, self.first_token, self.tokens)
 
     def to(self, device: torch.device) -> "Bucket":
@@ -153,8 +150,6 @@ def _buckets(lengths: np.ndarray, first: np.ndarray) -> list[Bucket]:
             spread = torch.from_numpy(cells.reshape(-1))
             collect = torch.from_numpy(np.flatnonzero(real))
             padding = torch.from_numpy(np.where(real, 0.0, -np.inf).astype(np.float32))
-        buckets.append(
-            Bucket(int(first[begin]), tokens, begin, rows, longest, spread, collect, padding)
-        )
+        buckets.append(Bucket(int(first[begin]), tokens, rows, longest, spread, collect, padding))
         begin = end
     return buckets

@@ -37,8 +37,11 @@ class ProjectedAttention(nn.Module):
     def forward(
         self, x_TD: Tensor, text: Packed, noise: Noise, *, depth: int, first_only: bool
     ) -> Tensor:
+        qkv = self.qkv[str(depth)]
+        assert isinstance(qkv, nn.Linear)
         seen_QP = attend(
-            self.qkv[str(depth)](self.enter(x_TD)),
+            self.enter(x_TD),
+            qkv,
             text,
             noise,
             heads=self.heads,
