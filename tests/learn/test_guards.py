@@ -16,7 +16,7 @@ from cotrunk.learn.combine import combiner
 from cotrunk.learn.gradients import Surgery, blocks_of
 from cotrunk.learn.losses import loss_for, mse, probability_mse
 from cotrunk.learn.metrics import decide, pearson
-from cotrunk.learn.optimizer import OPTIMIZERS
+from cotrunk.learn.optimizer import OPTIMIZERS, AdamW
 from cotrunk.model.heads import HeadPlan, Read, scale_cosine
 from cotrunk.model.initial import initialise
 from cotrunk.model.network import Network
@@ -107,7 +107,7 @@ def test_a_network_that_was_trained_by_a_rounded_loss_predicts_a_constant():
     network = tiny("S2")
     with torch.no_grad():
         network.heads["para"].layers[-1].bias.fill_(-2.0)
-    optimizer = torch.optim.AdamW(network.parameters(), lr=1e-3)
+    optimizer = AdamW([{"params": list(network.parameters()), "lr": 1e-3}])
     text, sides = batch()
     for step in range(5):
         optimizer.zero_grad()

@@ -10,7 +10,7 @@ from cotrunk.errors import UserError
 from cotrunk.learn.optimizer import (
     OPTIMIZERS,
     SCHEDULES,
-    adamw,
+    AdamW,
     clip,
     load_optimizer_state,
     optimizer_state,
@@ -107,7 +107,7 @@ def test_a_parameter_without_a_gradient_stays(name):
 
 
 def test_torch_adamw_is_fused():
-    assert adamw(groups_of(small_network())).param_groups[0]["fused"] is True
+    assert AdamW(groups_of(small_network())).param_groups[0]["fused"] is True
 
 
 def test_vectors_do_not_decay():
@@ -130,7 +130,7 @@ def test_every_trainable_parameter_is_in_one_group_and_no_frozen_one():
 
 def test_a_factor_scales_the_learning_rate_of_its_parameter_alone():
     network = small_network()
-    optimizer = adamw(groups_of(network, lr=1.0, factors={"0.weight": 0.5}))
+    optimizer = AdamW(groups_of(network, lr=1.0, factors={"0.weight": 0.5}))
     set_learning_rate(optimizer, 3.0)
     rates = {id(p): group["lr"] for group in optimizer.param_groups for p in group["params"]}
     for name, parameter in network.named_parameters():
@@ -167,7 +167,7 @@ def test_a_resumed_optimizer_is_bit_identical(name, tmp_path):
 def test_the_state_has_a_name_for_every_moment_of_a_trained_parameter():
     network = small_network()
     network[0].requires_grad_(False)
-    optimizer = adamw(groups_of(network))
+    optimizer = AdamW(groups_of(network))
     assert optimizer_state(optimizer, dict(network.named_parameters())) == {}
     train(network, optimizer, range(1))
     state = optimizer_state(optimizer, dict(network.named_parameters()))
@@ -178,7 +178,7 @@ def test_the_state_has_a_name_for_every_moment_of_a_trained_parameter():
 
 def test_a_loaded_state_is_a_copy():
     network = small_network()
-    optimizer = adamw(groups_of(network))
+    optimizer = AdamW(groups_of(network))
     train(network, optimizer, range(1))
     named = dict(network.named_parameters())
     state = {key: value.clone() for key, value in optimizer_state(optimizer, named).items()}
@@ -198,7 +198,7 @@ def test_a_loaded_state_is_a_copy():
 )
 def test_a_state_that_does_not_fit_is_refused(change, message):
     network = small_network()
-    optimizer = adamw(groups_of(network))
+    optimizer = AdamW(groups_of(network))
     train(network, optimizer, range(1))
     named = dict(network.named_parameters())
     state = optimizer_state(optimizer, named) | change

@@ -63,7 +63,7 @@ def gradients(network: Network, scheme: Scheme, task: str) -> dict[str, Tensor]:
     output = answers(network, scheme, BY_NAME[task], [task])[task]
     weight = torch.linspace(-1, 2, output.numel(), dtype=output.dtype).view_as(output)
     (output * weight).square().sum().backward()
-    return {n: p.grad for n, p in network.named_parameters() if p.grad is not None}
+    return {n: p.grad.to_dense() for n, p in network.named_parameters() if p.grad is not None}
 
 
 @with_schemes

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from cotrunk.learn.combine import Combiner, State
+from cotrunk.learn.sparse import coalesced, dot
 from cotrunk.model.initial import generator
 from cotrunk.model.plan import Group
 
@@ -72,7 +73,8 @@ class Surgery:
         for parameter in (p for block in self.blocks for p in block.parameters):
             grad, parameter.grad = parameter.grad, None
             if grad is not None:
-                mine[parameter] = mine[parameter].add_(grad) if parameter in mine else grad
+                whole = mine[parameter].add_(grad) if parameter in mine else grad
+                mine[parameter] = coalesced(whole)
 
     @torch.no_grad()
     def give(self, step: int) -> Conflicts:
@@ -138,7 +140,7 @@ class Surgery:
             for i, left in enumerate(grads):
                 for j, right in enumerate(grads[: i + 1]):
                     if left is not None and right is not None:
-                        gramian[i, j] += torch.dot(left.flatten(), right.flatten()).cpu().double()
+                        gramian[i, j] += dot(left, right).cpu().double()
         return gramian.tril() + gramian.tril(-1).T
 
     def _put(self, block: Block, tasks: list[str], weights: Tensor) -> None:

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from cotrunk.errors import UserError
+from cotrunk.learn.sparse import DenseRows, coalesced, entries
 
 Group = dict[str, Any]
 
@@ -44,14 +45,24 @@ def set_learning_rate(optimizer: Optimizer, lr: float) -> None:
         group["lr"] = lr * group["factor"]
 
 
-def adamw(
-    groups: list[Group],
-    *,
-    betas: tuple[float, float] = (0.9, 0.999),
-    eps: float = 1e-8,
-) -> Optimizer:
-    """Torch's AdamW, fused: seven times faster on a CPU than its default."""
-    return torch.optim.AdamW(groups, betas=betas, eps=eps, fused=True)
+class AdamW(torch.optim.AdamW):
+    """Torch's, fused: seven times faster on a CPU than its default. Takes row-sparse gradients."""
+
+    def __init__(
+        self,
+        groups: list[Group],
+        *,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+    ) -> None:
+        super().__init__(groups, betas=betas, eps=eps, fused=True)
+        self.dense = DenseRows()
+
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        assert closure is None, "the loss is computed before the step"
+        for group in self.param_groups:
+            self.dense.fill(group["params"])
+        super().step()
 
 
 class CourseAdamW(Optimizer):
@@ -69,11 +80,13 @@ class CourseAdamW(Optimizer):
         eps: float = 1e-6,
     ) -> None:
         super().__init__(groups, {"betas": betas, "eps": eps})
+        self.dense = DenseRows()
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
         assert closure is None, "the loss is computed before the step"
         for group in self.param_groups:
+            self.dense.fill(group["params"])
             for parameter in group["params"]:
                 if parameter.grad is not None:
                     _course_step(parameter, self.state[parameter], group)
@@ -98,14 +111,22 @@ def _course_step(parameter: Tensor, state: dict[str, Tensor], group: Group) -> N
 
 
 OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {
-    "adamw": adamw,
+    "adamw": AdamW,
     "course": CourseAdamW,
 }
 
 
 def clip(parameters: Iterable[Tensor], max_norm: float) -> Tensor:
     """Shorten the whole gradient to ``max_norm``; returns its length before."""
-    return torch.nn.utils.clip_grad_norm_(parameters, max_norm)
+    grads = []
+    for parameter in parameters:
+        if parameter.grad is not None:
+            parameter.grad = coalesced(parameter.grad)
+            grads.append(entries(parameter.grad))
+    norm = torch.nn.utils.get_total_norm(grads)
+    if norm > max_norm:
+        torch._foreach_mul_(grads, max_norm / (norm + 1e-6))
+    return norm
 
 
 MOMENTS = ("exp_avg", "exp_avg_sq", "step")

@@ -1,0 +1,50 @@
+"""Gradients of the word table: a batch touches a few hundred of its 30,000 rows.
+
+They stay row-sparse while tasks are compared, combined and clipped, and become dense only for the
+optimizer, whose moments decay in every row.
+"""
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor
+
+
+def entries(grad: Tensor) -> Tensor:
+    """All numbers of a gradient that may differ from zero."""
+    return grad.values() if grad.is_sparse else grad
+
+
+def coalesced(grad: Tensor) -> Tensor:
+    """Each touched row once."""
+    return grad.coalesce() if grad.is_sparse else grad
+
+
+def dot(left: Tensor, right: Tensor) -> Tensor:
+    """The inner product of two gradients of one parameter."""
+    if left.is_sparse and left is not right:
+        return (left * right).values().sum()
+    return torch.dot(entries(left).flatten(), entries(right).flatten())
+
+
+class DenseRows:
+    """Dense forms of row-sparse gradients, kept from step to step.
+
+    Only the rows that were touched are cleared and written again.
+    """
+
+    def __init__(self) -> None:
+        self.kept: dict[Tensor, tuple[Tensor, Tensor]] = {}
+
+    @torch.no_grad()
+    def fill(self, parameters: Iterable[Tensor]) -> None:
+        """Put the dense form in place of every gradient that is row-sparse."""
+        for parameter in parameters:
+            if parameter.grad is None or not parameter.grad.is_sparse:
+                continue
+            grad = parameter.grad.coalesce()
+            (row,) = grad.indices()
+            dense, before = self.kept.get(parameter) or (torch.zeros_like(parameter), row[:0])
+            dense.index_fill_(0, before, 0).index_copy_(0, row, grad.values())
+            self.kept[parameter] = dense, row
+            parameter.grad = dense
