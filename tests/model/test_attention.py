@@ -55,6 +55,15 @@ def test_values_and_gradients_equal_attention_in_each_sequence(lengths, first_on
         torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("lengths", LENGTHS, ids=str)
+def test_answers_alone_equal_attention_in_each_sequence(lengths):
+    text = text_of(lengths)
+    x_TD, qkv = inputs(text)
+    with torch.no_grad():
+        found = attend(x_TD, qkv, text, SILENCE, heads=HEADS, dropout=0.1, first_only=False)
+        torch.testing.assert_close(found, one_by_one(qkv(x_TD), text), rtol=0, atol=1e-12)
+
+
 @pytest.mark.parametrize("first_only", [False, True])
 def test_the_derivative_holds_with_dropout(first_only):
     text = text_of([1, 2, 2, 3, 5])
