@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from bench import gradients, inference, reading, training
+from bench import frozen, gradients, inference, reading, training
 from bench.timing import Result
 from bench.work import Bench
 
@@ -21,6 +21,7 @@ ALL: dict[str, Callable[[Bench], Iterator[Result]]] = {
     **gradients.FAMILY,
     **inference.FAMILY,
     **reading.FAMILY,
+    **frozen.FAMILY,
 }
 
 
