@@ -7,11 +7,12 @@ import sys
 from collections.abc import Iterator
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from bench.peers import loss_of
+from bench.peers import OneModel, PaddedSteps, loss_of, padded
 from bench.timing import Result, compare
-from bench.work import Bench, Steps, batches, stage_of
+from bench.work import Bench, Rows, Steps, batches, stage_of
 from cotrunk.data.packing import Sides, pack
 from cotrunk.learn.state import Stage
 from cotrunk.model.noise import Noise
@@ -79,26 +80,65 @@ def against_torchjd(bench: Bench) -> Iterator[Result]:
 
 
 def against_flattening(bench: Bench) -> Iterator[Result]:
-    """One forward pass of all rows; each loss goes back through all of it (LibMTL's way)."""
-    stage = stage_of(bench)
+    """A gradient of each loss by itself, flattened, projected one by one (LibMTL's way).
+
+    Once on `transformers` with a padded forward pass of each task; once with all rows in one
+    padded pass, whose graph must be kept for every loss; and once on our packed network, again
+    in one pass.
+    """
+    ours = Steps(stage_of(bench, "encoder.pooling=cls", PCGRAD))
+    stage, rounds = stage_of(bench, "encoder.pooling=cls"), bench.rounds(6)
+    shape = stage.network.shape
+    for name, together in [("libmtl", False), ("retained", True)]:
+        peer = Flattened(stage, OneModel(shape), together=together)
+        yield compare(f"pcgrad-against-{name}", ours, peer, rounds=rounds)
     _, trunk = _split(stage)
+    packed = _Apart(stage, lambda losses, _: flatten(losses, trunk), together=True)
+    yield compare("pcgrad-against-retained-packed", ours, packed, rounds=rounds)
 
-    def backward(losses: list[Tensor], features: list[Tensor]) -> None:
-        del features
-        gradients = []
-        for loss in losses:
-            for parameter in trunk:
-                parameter.grad = None
-            loss.backward(retain_graph=True)
-            flat = [torch.zeros_like(p) if p.grad is None else p.grad.to_dense() for p in trunk]
-            gradients.append(torch.cat([gradient.flatten() for gradient in flat]))
-        total = torch.stack(_projected(gradients)).sum(0)
-        for parameter, part in zip(trunk, total.split([p.numel() for p in trunk]), strict=True):
-            parameter.grad = part.view_as(parameter)
 
-    peer = _Apart(stage, backward, together=True)
-    rounds = bench.rounds(6)
-    yield compare("pcgrad-against-flattening", Steps(stage_of(bench, PCGRAD)), peer, rounds=rounds)
+class Flattened(PaddedSteps):
+    """Padded passes of `transformers`, each loss going back alone."""
+
+    def __init__(self, stage: Stage, encoder: nn.Module, *, together: bool) -> None:
+        super().__init__(stage, encoder, "cls")
+        self.together = together
+
+    def losses(self) -> Iterator[Tensor]:
+        if not self.together:
+            yield from super().losses()
+            return
+        rows = list(batches(self.stage, self.step))
+        every = Rows(
+            "sst",
+            rows[0].text,
+            [ids for batch in rows for ids in batch.ids],
+            [segments for batch in rows for segments in batch.segments],
+            rows[0].target_R,
+        )
+        hidden: Tensor = self.encoder("sst", *padded(every))
+        for batch, x in zip(rows, hidden[:, 0].split([len(b.ids) for b in rows]), strict=True):
+            out = self.heads[batch.task](F.dropout(x, 0.1))
+            yield loss_of(batch.task, out, batch.target_R)
+
+    def __call__(self) -> None:
+        self.optimizer.zero_grad()
+        flatten(list(self.losses()), list(self.encoder.parameters()))
+        self.optimizer.step()
+        self.step += 1
+
+
+def flatten(losses: list[Tensor], trunk: list[nn.Parameter]) -> None:
+    gradients = []
+    for loss in losses:
+        for parameter in trunk:
+            parameter.grad = None
+        loss.backward(retain_graph=True)
+        flat = [torch.zeros_like(p) if p.grad is None else p.grad.to_dense() for p in trunk]
+        gradients.append(torch.cat([gradient.flatten() for gradient in flat]))
+    total = torch.stack(_projected(gradients)).sum(0)
+    for parameter, part in zip(trunk, total.split([p.numel() for p in trunk]), strict=True):
+        parameter.grad = part.view_as(parameter)
 
 
 def _projected(gradients: list[Tensor]) -> list[Tensor]:
