@@ -1,5 +1,6 @@
 """One encoder layer on packed tokens. Shapes: T tokens, Q tokens that are read on, D width."""
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -7,6 +8,14 @@ from cotrunk.data.packing import Packed
 from cotrunk.model.attention import Attention
 from cotrunk.model.noise import Noise
 from cotrunk.model.shape import Shape
+
+
+def gelu(x: Tensor) -> Tensor:
+    """In place where no way back needs what was there before."""
+    if torch.is_grad_enabled():
+        return F.gelu(x)
+    done: Tensor = torch.ops.aten.gelu_(x)
+    return done
 
 
 class Layer(nn.Module):
@@ -34,5 +43,5 @@ class Layer(nn.Module):
         ``aside_QD`` is what a projected attention layer adds before the last norm.
         """
         h_QD = self.attention(x_TD, text, noise, first_only=first_only)
-        out_QD = noise.add(h_QD, self.down(F.gelu(self.up(h_QD))), self.dropout)
+        out_QD = noise.add(h_QD, self.down(gelu(self.up(h_QD))), self.dropout)
         return self.norm(out_QD if aside_QD is None else out_QD + aside_QD)
