@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from bench import frozen, gradients, inference, reading, training
+from bench import frozen, gradients, inference, reading, scale, training
 from bench.timing import Result
 from bench.work import Bench
 
@@ -22,6 +22,7 @@ ALL: dict[str, Callable[[Bench], Iterator[Result]]] = {
     **inference.FAMILY,
     **reading.FAMILY,
     **frozen.FAMILY,
+    **scale.FAMILY,
 }
 
 

@@ -40,7 +40,12 @@ def moods(tmp_path) -> Source:
 def load(source: Source, task: Task = MOOD) -> tuple[Corpus, int]:
     """The corpus, and how many rows had to be tokenised for it."""
     rows: list[int] = []
-    corpus = load_corpus(task, source, character_tokenizer("bert"), progress=rows.append)
+    corpus = load_corpus(
+        task,
+        source,
+        character_tokenizer("bert"),
+        progress=lambda done: rows.append(done.rows),
+    )
     return corpus, sum(rows)
 
 

@@ -6,22 +6,27 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
     SpinnerColumn,
+    TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
 from rich.table import Table
 
+from cotrunk.data.cache import Done
 from cotrunk.learn.train import Evaluated, Event, Stepped
 
 PLAIN_EVERY_SECONDS = 10.0
+LIVE_EVERY_SECONDS = 0.2
 WIDEST = 1000
 
 
@@ -78,7 +83,7 @@ def megabytes(count: int) -> str:
 
 @contextmanager
 def counting(title: str) -> Iterator["Counter"]:
-    """Shows how many rows were done, if it takes long enough to be worth a line."""
+    """Shows how many rows of which file were done, if it takes long enough to be worth a line."""
     counter = Counter(title)
     try:
         yield counter
@@ -87,22 +92,55 @@ def counting(title: str) -> Iterator["Counter"]:
 
 
 class Counter:
-    def __init__(self, title: str) -> None:
-        self.title, self.rows, self.begun, self.said = title, 0, time.monotonic(), 0.0
-        self.live = sys.stderr.isatty()
+    """A bar for every file on a terminal, else a line now and then."""
 
-    def __call__(self, rows: int) -> None:
-        self.rows += rows
-        seconds = time.monotonic() - self.begun
-        if seconds - self.said >= (0.2 if self.live else PLAIN_EVERY_SECONDS):
-            self.said = seconds
-            end = "\r" if self.live else "\n"
-            line = f"{self.title}: {self.rows:,} rows, {self.rows / seconds:,.0f} a second"
-            print(line, end=end, file=sys.stderr, flush=True)  # noqa: T201
+    def __init__(self, title: str) -> None:
+        self.title, self.path, self.rows, self.share = title, Path(), 0, 0.0
+        self.begun = self.said = time.monotonic()
+        self.bar = _bar([TextColumn("{task.fields[rows]:,} rows")]) if sys.stderr.isatty() else None
+        self.shown: TaskID | None = None
+
+    def __call__(self, done: Done) -> None:
+        now = time.monotonic()
+        if done.path != self.path or done.share < self.share:
+            self.path, self.rows, self.shown = done.path, 0, None
+            self.begun = self.said = now
+        self.rows += done.rows
+        self.share = done.share
+        pause = LIVE_EVERY_SECONDS if self.bar else PLAIN_EVERY_SECONDS
+        if now - self.said >= pause or (self.shown is not None and done.share == 1):
+            self.said = now
+            self._show(now - self.begun)
+
+    def _show(self, seconds: float) -> None:
+        title = f"{self.title} {self.path.name}"
+        if self.bar is None:
+            left = f", {seconds / self.share - seconds:.0f} s left" if self.share else ""
+            pace = f"{self.rows / seconds:,.0f} a second"
+            say(f"{title}: {self.rows:,} rows ({self.share:.0%}), {pace}{left}")
+            return
+        if self.shown is None:
+            self.shown = self.bar.add_task(title, total=1.0, rows=0)
+            self.bar.start()
+        self.bar.update(self.shown, completed=self.share, rows=self.rows, refresh=True)
 
     def close(self) -> None:
-        if self.said and self.live:
-            print(file=sys.stderr)  # noqa: T201
+        if self.bar is not None:
+            self.bar.stop()
+
+
+def _bar(counts: Sequence[ProgressColumn], others: Sequence[ProgressColumn] = ()) -> Progress:
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        *counts,
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        *others,
+        console=Console(stderr=True),
+    )
 
 
 def follow(events: Iterable[Event], *, steps: int, start: int, title: str) -> list[Evaluated]:
@@ -139,17 +177,7 @@ class _Live:
     """A bar with the time left and the losses of the last step."""
 
     def __init__(self, title: str, steps: int, start: int) -> None:
-        self.bar = Progress(
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[losses]}"),
-            console=Console(stderr=True),
-        )
+        self.bar = _bar([MofNCompleteColumn()], [TextColumn("{task.fields[losses]}")])
         self.task = self.bar.add_task(title, total=steps, completed=start, losses="")
 
     def __enter__(self) -> "_Live":

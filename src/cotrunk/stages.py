@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from cotrunk.data.cache import Corpus
+from cotrunk.data.overlap import shared_rows
 from cotrunk.data.sampling import ALL_TASKS_PER_STEP, Law, dry_run
 from cotrunk.data.stream import Stream
 from cotrunk.data.text import Template, View
@@ -280,9 +279,7 @@ def _dev_findings(parts: Parts, task: str, test: Mapping[str, str]) -> list[Find
     same = guards.selected_by_test(task, digests | ({"test": test[task]} if task in test else {}))
     if same:
         return same
-    overlap = guards.train_dev_overlap(
-        task, np.asarray(train.fingerprint), np.asarray(dev.fingerprint)
-    )
+    overlap = guards.train_dev_overlap(task, shared=shared_rows(train, dev), rows=len(dev))
     return [overlap] if overlap else []
 
 

@@ -1,3 +1,4 @@
+import hashlib
 import os
 import subprocess
 import sys
@@ -286,3 +287,20 @@ def test_impossible_sizes_are_refused(sizes, batch, message):
 def test_an_epoch_past_the_last_is_refused():
     with pytest.raises(UserError, match=r"epoch 3 is not one of 0\.\.2"):
         turns(Law("annealed"), epoch=3, epochs=3)
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_turns_can_be_asked_for_one_by_one_from_either_end(name):
+    steps = turns(Law(name))
+    listed = list(steps)
+    assert [steps[at] for at in range(-len(listed), len(listed))] == listed * 2
+    with pytest.raises(IndexError):
+        steps[len(listed)]
+    assert steps.counts() == counts(listed)
+
+
+def test_the_order_of_rows_is_that_of_a_permutation():
+    key = int.from_bytes(hashlib.blake2b(b"rows of a", digest_size=8).digest(), "big")
+    expected = np.random.default_rng([key, 3, 1, 2]).permutation(1000)
+    found = rows_of(Turn("a", 2, 1000), 1000, seed=3, epoch=1)
+    np.testing.assert_array_equal(found, expected)

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
+from cotrunk.data import tokens
 from cotrunk.data.tokens import Tokeniser
 from cotrunk.model.tokenizer import character_tokenizer
 
@@ -55,4 +56,30 @@ def test_ids_are_those_of_the_tokenizer(name, texts):
 def test_a_remembered_word_is_not_asked_for_again():
     tokenise = Tokeniser(TOKENIZERS["uncased"])
     tokenise(["good unable", "unable good"])
-    assert set(tokenise.words) == {"good", "unable"}
+    assert set(tokenise.words) == {b"good", b"unable"}
+
+
+def test_words_that_were_forgotten_are_learned_again(monkeypatch):
+    monkeypatch.setattr(tokens, "REMEMBERED_LETTERS", 8)
+    tokenise = Tokeniser(TOKENIZERS["uncased"])
+    texts = ["good unable", "a good !", "unables a", "good good", "é un", ""]
+    expected = [TOKENIZERS["uncased"].encode(text, add_special_tokens=False).ids for text in texts]
+    assert [tokenise([text])[0] for text in texts * 2] == expected * 2
+    assert len(tokenise.words) < 6
+
+
+def test_a_token_that_was_added_is_found_across_punctuation_case_and_blanks():
+    tokenizer = word_pieces(lowercase=True)
+    tokenizer.add_tokens(["good-good", "<x>"])
+    texts = ["a good-good a", "a GOOD-GOOD!", "un<x>able <X>", "good - good", "good", "[sep][SEP]a"]
+    expected = [tokenizer.encode(text, add_special_tokens=False).ids for text in texts]
+    assert Tokeniser(tokenizer)(texts) == expected
+    tokenizer.add_tokens(["a good"])
+    expected = [tokenizer.encode(text, add_special_tokens=False).ids for text in texts]
+    assert Tokeniser(tokenizer)(texts) == expected
+
+
+def test_no_texts_have_no_ids():
+    for tokenizer in TOKENIZERS.values():
+        assert Tokeniser(tokenizer)([]) == []
+        assert Tokeniser(tokenizer)(["", " ", ""]) == [[], [], []]

@@ -7,8 +7,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from cotrunk.data.cache import fingerprints
-from cotrunk.data.examples import Example
 from cotrunk.data.packing import Packed, Sides, pack
 from cotrunk.data.sampling import Law, dry_run
 from cotrunk.learn import guards
@@ -338,16 +336,10 @@ def test_a_gradient_that_is_not_finite_blames_every_task_of_the_step():
 
 
 def test_dev_rows_that_are_in_train_are_counted():
-    def rows(*pairs):
-        return fingerprints([Example(n, f"{n}", pair, 0.0) for n, pair in enumerate(pairs)])
-
-    train = rows(("a cat", "a dog"), ("rain", "snow"), ("one", "two"))
-    dev = rows(("a dog", "a cat"), ("a", "cat a dog"), ("one", "two"), ("x", "x"))
-    found = guards.train_dev_overlap("sts", train, dev)
+    found = guards.train_dev_overlap("sts", shared=2, rows=4)
     assert found.name == "train-dev-overlap"
     assert "2 of 4 rows (50.0%)" in found.finding
-    assert guards.train_dev_overlap("sts", train, dev[1:2]) is None
-    assert guards.train_dev_overlap("sts", train, dev[:0]) is None
+    assert guards.train_dev_overlap("sts", shared=0, rows=4) is None
 
 
 def test_a_task_that_a_law_gives_no_batch_is_named():

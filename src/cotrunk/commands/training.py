@@ -104,7 +104,7 @@ def _go_on(settings: Settings, base: Path, run: RunFolder, *, title: str, force:
 
 def _prepare(settings: Settings, base: Path) -> Job:
     refuse_wrong_options(settings)
-    with screen.counting("tokenising") as counter:
+    with terminable(), screen.counting("tokenising") as counter:
         job = prepare(settings, base, progress=counter)
     for note in job.notes:
         screen.say(note if note.startswith("warning: ") else f"note: {note}")
@@ -149,6 +149,20 @@ def _differences(before: object, now: object, place: str) -> Iterator[str]:
             yield from _differences(before.get(key), now.get(key), f"{place}.{key}".lstrip("."))
     elif before != now and place != "base":
         yield f"{place.removeprefix('settings.')}: was {before!r}, is now {now!r}"
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """SIGTERM ends what is done here as Ctrl-C does: with what was begun cleared away."""
+
+    def end(number: int, _frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

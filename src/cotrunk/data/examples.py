@@ -1,6 +1,6 @@
 """Records of a file -> checked examples of a task. Every bad row is named; none is changed."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,13 +70,21 @@ class Rows:
         self.dropped: list[str] = []
         self.dropped_count = 0
         self.unlabelled = 0
+        self._share: Callable[[], float] = lambda: 0.0
+
+    @property
+    def share(self) -> float:
+        """How much of the file the pass has read by now."""
+        return self._share()
 
     def __iter__(self) -> Iterator[Example]:
         source = self.source
         self.dropped, self.dropped_count, self.unlabelled = [], 0, 0
         needed = [name for name in (*source.texts, source.id, source.label) if name is not None]
         with open_table(source.path, needed=needed, quoting=source.quoting) as table:
+            self._share = table.share
             yield from self._examples(table, _columns(table, source))
+            self._share = lambda: 1.0
 
     def _examples(self, table: Table, columns: _Columns) -> Iterator[Example]:
         texts = len(columns.texts)

@@ -2,9 +2,12 @@
 
 import contextlib
 import io
+import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -61,14 +64,15 @@ def open_table(path: Path, *, needed: Sequence[str], quoting: Quoting) -> Iterat
             _check_is_text(head, place)
             text = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
             try:
+                share = partial(_share_read, stream)
                 if _holds_objects(head, place, suffix):
-                    yield read_objects(text, place)
+                    yield replace(read_objects(text, place), share=share)
                     return
                 default = DELIMITED.get(suffix or "", "\t")
                 table = read_delimited(text, place, needed=needed, default=default, quoting=quoting)
                 if b"\0" in head and not set(needed) <= set(table.columns):
                     raise UserError(f"{place}: is a binary file, not a table of text")
-                yield table
+                yield replace(table, share=share)
             finally:
                 text.detach()
     except FileNotFoundError:
@@ -96,6 +100,12 @@ def _bytes_of(path: Path) -> "Iterator[io.BufferedReader[io.FileIO]]":
         yield stream
     finally:
         stream.detach()  # standard input is not ours to close
+
+
+def _share_read(stream: "io.BufferedReader[io.FileIO]") -> float:
+    if not stream.seekable():  # a pipe does not say how much is to come
+        return 0.0
+    return stream.tell() / max(os.fstat(stream.fileno()).st_size, 1)
 
 
 def _check_is_text(head: bytes, place: str) -> None:

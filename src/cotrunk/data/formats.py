@@ -37,7 +37,8 @@ class Table:
     """A file opened for reading. ``select(names)`` yields line and cells of these columns.
 
     ``line`` is that of the header (0: the format has none). ``numbered`` says whether columns have
-    an order a user can count; the keys of JSON objects have none.
+    an order a user can count; the keys of JSON objects have none. ``share()`` is how much of the
+    file was read, as far as that can be known.
     """
 
     place: str
@@ -45,6 +46,7 @@ class Table:
     line: int
     numbered: bool
     select: Callable[[Sequence[str]], Iterator[Record]]
+    share: Callable[[], float] = lambda: 0.0
 
     def require(self, name: str) -> None:
         at = [str(number) for number, column in enumerate(self.columns, 1) if column == name]
@@ -207,7 +209,10 @@ def read_parquet(stream: io.BufferedIOBase, place: str) -> Table:
             ]
         return values
 
+    row = 0
+
     def select(names: Sequence[str]) -> Iterator[Record]:
+        nonlocal row
         row = 0
         try:
             for batch in file.iter_batches(ROWS_PER_BATCH, columns=list(names)):
@@ -219,7 +224,10 @@ def read_parquet(stream: io.BufferedIOBase, place: str) -> Table:
         except broken as error:
             raise UserError(f"{place}: after row {row:,}, {_damaged(error)}") from None
 
-    return Table(place, columns, line=0, numbered=True, select=select)
+    def share() -> float:
+        return row / max(file.metadata.num_rows, 1)
+
+    return Table(place, columns, line=0, numbered=True, select=select, share=share)
 
 
 def _damaged(error: Exception) -> str:

@@ -6,10 +6,9 @@ an epoch unless its law says so. Epochs count from 0.
 
 import hashlib
 import math
-from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from typing import TypedDict
 
 import numpy as np
@@ -68,17 +67,68 @@ class Epoch:
         return {task: math.ceil(size / self.batch[task]) for task, size in self.sizes.items()}
 
 
-Step = tuple[str, ...]
+Draw = Callable[[], NDArray[np.int64]]
 
 
 @dataclass(frozen=True)
 class Filling:
-    """A law's answer: each task's share of the batches, and on demand the tasks of every step."""
+    """A law's answer: each task's share of the batches, and the tasks of every step.
+
+    ``draw`` gives the number of each step's one task, on demand; None: every step has all tasks.
+    """
 
     shares: Mapping[str, float]
-    steps: Callable[[], list[Step]]
+    steps: int
+    draw: Draw | None
     rows: Mapping[str, int]
     factors: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Turns(Sequence[tuple[Turn, ...]]):
+    """The batches of every optimizer step of an epoch, made when asked for: steps can be many."""
+
+    filling: Filling
+
+    def __len__(self) -> int:
+        return self.filling.steps
+
+    def __getitem__(self, at: int) -> tuple[Turn, ...]:  # type: ignore[override]
+        step = range(len(self))[at]
+        if self._task_S is None:
+            return tuple(self._turn(task, step) for task in self._tasks)
+        return (self._turn(self._tasks[self._task_S[step]], int(self._nth_S[step])),)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Turns) and list(self) == list(other)
+
+    def counts(self) -> dict[str, int]:
+        """How many batches of each task there are."""
+        if self._task_S is None:
+            return dict.fromkeys(self._tasks, len(self))
+        found = np.bincount(self._task_S, minlength=len(self._tasks))
+        return dict(zip(self._tasks, found.tolist(), strict=True))
+
+    @cached_property
+    def _tasks(self) -> list[str]:
+        return list(self.filling.shares)
+
+    @cached_property
+    def _task_S(self) -> NDArray[np.uint32] | None:
+        return None if self.filling.draw is None else self.filling.draw().astype(np.uint32)
+
+    @cached_property
+    def _nth_S(self) -> NDArray[np.uint32]:
+        """How many batches of the same task came before."""
+        assert self._task_S is not None
+        nth_S = np.empty(len(self), np.uint32)
+        for task in range(len(self._tasks)):
+            mine = np.flatnonzero(self._task_S == task)
+            nth_S[mine] = np.arange(len(mine))
+        return nth_S
+
+    def _turn(self, task: str, nth: int) -> Turn:
+        return Turn(task, nth, self.filling.rows[task], self.filling.factors[task])
 
 
 class Plan(TypedDict):
@@ -111,8 +161,7 @@ def scaled(epoch: Epoch) -> Filling:
     everyone = sum(rows.values())
     alone = len(rows) == 1
     factors = {task: 1.0 if alone else (everyone - own) / own for task, own in rows.items()}
-    filling = _all_tasks(epoch, steps)
-    return Filling(filling.shares, filling.steps, rows, factors)
+    return replace(_all_tasks(epoch, steps), rows=rows, factors=factors)
 
 
 def sequential(epoch: Epoch) -> Filling:
@@ -122,19 +171,15 @@ def sequential(epoch: Epoch) -> Filling:
         passes = dict.fromkeys(passes, epoch.law.batches_per_epoch)
     total = sum(passes.values())
     shares = {task: batches / total for task, batches in passes.items()}
-    return _plain(
-        epoch, shares, lambda: [(task,) for task, count in passes.items() for _ in range(count)]
-    )
+    counts = list(passes.values())
+    return _plain(epoch, shares, total, lambda: np.repeat(np.arange(len(counts)), counts))
 
 
 def round_robin(epoch: Epoch) -> Filling:
     """One task per step, each in its turn; an epoch begins where the last one stopped."""
-    tasks = list(epoch.sizes)
-    steps = _one_task_steps(epoch)
-    since_start = range(epoch.number * steps, (epoch.number + 1) * steps)
-    return _plain(
-        epoch, _even(epoch.sizes), lambda: [(tasks[step % len(tasks)],) for step in since_start]
-    )
+    steps, tasks = _one_task_steps(epoch), len(epoch.sizes)
+    first = epoch.number * steps
+    return _plain(epoch, _even(epoch.sizes), steps, lambda: np.arange(first, first + steps) % tasks)
 
 
 def proportional(epoch: Epoch) -> Filling:
@@ -187,25 +232,15 @@ def epoch_turns(
     seed: int,
     epoch: int,
     epochs: int,
-) -> list[tuple[Turn, ...]]:
+) -> Turns:
     """The batches of every optimizer step of an epoch."""
-    filling = _fill(law, sizes, batch=batch, seed=seed, epoch=epoch, epochs=epochs)
-    seen: Counter[str] = Counter()
-    turns = []
-    for step in filling.steps():
-        turns.append(
-            tuple(
-                Turn(task, seen[task], filling.rows[task], filling.factors[task]) for task in step
-            )
-        )
-        seen.update(step)
-    return turns
+    return Turns(_fill(law, sizes, batch=batch, seed=seed, epoch=epoch, epochs=epochs))
 
 
 def rows_of(turn: Turn, size: int, *, seed: int, epoch: int) -> NDArray[np.int64]:
     """The row numbers of a batch. A pass has every row once, so its last batch may be short."""
     passes, place = divmod(turn.index, math.ceil(size / turn.rows))
-    order = _order(seed, epoch, turn.task, passes, size)
+    order = _orders(seed, turn.task, size)(epoch, passes)
     return order[place * turn.rows : (place + 1) * turn.rows].astype(np.int64)
 
 
@@ -233,8 +268,7 @@ def dry_run(
     plans = []
     for epoch in range(epochs):
         filling = _fill(law, sizes, batch=batch, seed=seed, epoch=epoch, epochs=epochs)
-        drawn = Counter(task for step in filling.steps() for task in step)
-        batches = {task: drawn[task] for task in sizes}
+        batches = Turns(filling).counts()
         plans.append(Plan(epoch=epoch, probabilities=dict(filling.shares), batches=batches))
     return plans
 
@@ -263,7 +297,7 @@ def _fill(
 
 def _all_tasks(epoch: Epoch, own_steps: int) -> Filling:
     steps = _steps(epoch.law, own_steps, steps_per_batch=1)
-    return _plain(epoch, _even(epoch.sizes), lambda: [tuple(epoch.sizes)] * steps)
+    return _plain(epoch, _even(epoch.sizes), steps, None)
 
 
 def _drawn(epoch: Epoch, alpha: float) -> Filling:
@@ -271,18 +305,17 @@ def _drawn(epoch: Epoch, alpha: float) -> Filling:
     cap = epoch.law.cap or max(sizes)
     powers = np.array([min(size, cap) for size in sizes], dtype=np.float64) ** alpha
     shares = powers / powers.sum()
-    tasks = list(epoch.sizes)
+    steps = _one_task_steps(epoch)
 
-    def draw() -> list[Step]:
+    def draw() -> NDArray[np.int64]:
         random = _random("tasks", epoch.seed, epoch.number)
-        drawn = random.choice(len(tasks), size=_one_task_steps(epoch), p=shares)
-        return [(tasks[task],) for task in drawn.tolist()]
+        return random.choice(len(shares), size=steps, p=shares)
 
-    return _plain(epoch, dict(zip(tasks, shares.tolist(), strict=True)), draw)
+    return _plain(epoch, dict(zip(epoch.sizes, shares.tolist(), strict=True)), steps, draw)
 
 
-def _plain(epoch: Epoch, shares: Mapping[str, float], steps: Callable[[], list[Step]]) -> Filling:
-    return Filling(shares, steps, epoch.batch, dict.fromkeys(epoch.sizes, 1.0))
+def _plain(epoch: Epoch, shares: Mapping[str, float], steps: int, draw: Draw | None) -> Filling:
+    return Filling(shares, steps, draw, epoch.batch, dict.fromkeys(epoch.sizes, 1.0))
 
 
 def _even(tasks: Mapping[str, int]) -> dict[str, float]:
@@ -313,8 +346,16 @@ def _random(purpose: str, *numbers: int) -> np.random.Generator:
 
 # A step asks for a batch of each task in turn, so fewer places than tasks would never hit.
 @lru_cache(maxsize=32)
-def _order(seed: int, epoch: int, task: str, passes: int, size: int) -> NDArray[np.uint32]:
-    return _random(f"rows of {task}", seed, epoch, passes).permutation(size).astype(np.uint32)
+def _orders(seed: int, task: str, size: int) -> Callable[[int, int], NDArray[np.uint32]]:
+    """A task's shuffles. Only the last is kept: of two million rows it takes 8 MB."""
+
+    @lru_cache(maxsize=1)
+    def order(epoch: int, passes: int) -> NDArray[np.uint32]:
+        rows = np.arange(size, dtype=np.uint32)
+        _random(f"rows of {task}", seed, epoch, passes).shuffle(rows)
+        return rows
+
+    return order
 
 
 def _wrong_names(law: Law) -> list[str]:

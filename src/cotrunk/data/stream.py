@@ -1,8 +1,7 @@
 """The batches of a step. The only position in the stream is the number of the step."""
 
 from bisect import bisect_right
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate
@@ -12,9 +11,23 @@ import torch
 from torch import Tensor
 
 from cotrunk.data.cache import Corpus
-from cotrunk.data.sampling import Law, Turn, epoch_turns, probabilities, rows_of
+from cotrunk.data.sampling import Law, Turn, Turns, epoch_turns, probabilities, rows_of
 
-Steps = list[tuple[Turn, ...]]
+
+@dataclass(frozen=True)
+class Steps(Sequence[tuple[Turn, ...]]):
+    """The turns of every optimizer step of an epoch: ``accumulate`` steps of the law make one."""
+
+    law_steps: Turns
+    accumulate: int
+
+    def __len__(self) -> int:
+        return -(-len(self.law_steps) // self.accumulate)
+
+    def __getitem__(self, at: int) -> tuple[Turn, ...]:  # type: ignore[override]
+        first = range(len(self))[at] * self.accumulate
+        together = range(first, min(first + self.accumulate, len(self.law_steps)))
+        return tuple(turn for step in together for turn in self.law_steps[step])
 
 
 @dataclass(frozen=True)
@@ -73,8 +86,7 @@ class Stream:
 
     def drawn(self, epoch: int) -> dict[str, int]:
         """How many batches of each task an epoch has."""
-        turns = Counter(turn.task for step in self.steps_of(epoch) for turn in step)
-        return {task: turns[task] for task in self.corpora}
+        return self._law_steps(epoch).counts()
 
     def planned(self, epoch: int) -> dict[str, float]:
         """How many batches of each task its law expects an epoch to have."""
@@ -85,14 +97,9 @@ class Stream:
         return {task: share * total for task, share in shares.items()}
 
     def steps_of(self, epoch: int) -> Steps:
-        """The turns of every optimizer step: ``accumulate`` steps of the law make one."""
-        law_steps = self._law_steps(epoch)
-        if self.accumulate == 1:
-            return law_steps
-        groups = range(0, len(law_steps), self.accumulate)
-        return [sum(law_steps[at : at + self.accumulate], ()) for at in groups]
+        return Steps(self._law_steps(epoch), self.accumulate)
 
-    def _law_steps(self, epoch: int) -> Steps:
+    def _law_steps(self, epoch: int) -> Turns:
         return _law_steps(
             self.law, _frozen(self.sizes), _frozen(self.batch), self.seed, epoch, self.epochs
         )
@@ -110,5 +117,5 @@ def _law_steps(
     seed: int,
     epoch: int,
     epochs: int,
-) -> Steps:
+) -> Turns:
     return epoch_turns(law, dict(sizes), batch=dict(batch), seed=seed, epoch=epoch, epochs=epochs)

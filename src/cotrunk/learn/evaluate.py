@@ -5,11 +5,13 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import torch
 
+from cotrunk.data.cache import CorpusRows
 from cotrunk.data.text import Pieces, Template, View, lay_out, tokens_of
 from cotrunk.model.network import Network
 from cotrunk.model.noise import SILENCE
 
 TOKENS_PER_BATCH = 4096
+ROWS_PER_BLOCK = 1 << 16
 Tick = Callable[[], None]
 
 
@@ -39,20 +41,27 @@ def outputs(
     return found
 
 
-def by_length(lengths: Sequence[int], budget: int) -> Iterator[np.ndarray]:
+def by_length(lengths: Sequence[int] | np.ndarray, budget: int) -> Iterator[np.ndarray]:
     """Rows of like length together, as many as the budget of tokens holds (at least one)."""
     order = np.argsort(lengths, kind="stable")
-    batch: list[int] = []
-    tokens = 0
-    for row in order.tolist():
-        if batch and tokens + lengths[row] > budget:
-            yield np.array(batch)
-            batch, tokens = [], 0
-        batch.append(row)
-        tokens += lengths[row]
-    if batch:
-        yield np.array(batch)
+    tokens = np.cumsum(np.asarray(lengths)[order])
+    first = before = 0
+    while first < len(order):
+        end = max(int(np.searchsorted(tokens, before + budget, "right")), first + 1)
+        yield order[first:end]
+        first, before = end, int(tokens[end - 1])
 
 
-def row_tokens(rows: Sequence[Pieces], view: View, template: Template) -> list[int]:
-    return [tokens_of(template, [len(piece) for piece in pieces], view) for pieces in rows]
+def row_tokens(rows: Sequence[Pieces], view: View, template: Template) -> np.ndarray:
+    """What each row costs."""
+    if not isinstance(rows, CorpusRows):
+        each = [tokens_of(template, [len(piece) for piece in pieces], view) for pieces in rows]
+        return np.array(each, np.int64)
+    found = np.empty(len(rows), np.int64)
+    for first in range(0, len(rows), ROWS_PER_BLOCK):
+        lengths = rows.corpus.text_lengths(first, first + ROWS_PER_BLOCK)
+        # Many rows, but few different lengths among them.
+        different, which = np.unique(lengths, axis=0, return_inverse=True)
+        costs = np.array([tokens_of(template, some, view) for some in different.tolist()])
+        found[first : first + ROWS_PER_BLOCK] = costs[which.reshape(-1)]
+    return found

@@ -7,7 +7,7 @@ import hashlib
 import json
 import shutil
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Protocol
@@ -16,9 +16,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cotrunk.data.cache import Corpus, cache_folder
+from cotrunk.data.cache import Corpus, CorpusRows, cache_folder
 from cotrunk.data.packing import Sides
-from cotrunk.data.text import Pieces, Template, View, lay_out
+from cotrunk.data.text import Template, View, lay_out
 from cotrunk.learn.evaluate import (
     TOKENS_PER_BATCH,
     Tick,
@@ -44,21 +44,6 @@ class Forward(Protocol):
     ) -> Tensor: ...
 
     def outputs(self, task: str, *, tick: Tick = nothing) -> np.ndarray: ...
-
-
-@dataclass(frozen=True)
-class CorpusRows(Sequence[Pieces]):
-    """The rows of a corpus, read when asked for."""
-
-    corpus: Corpus
-
-    def __len__(self) -> int:
-        return len(self.corpus)
-
-    def __getitem__(self, row: int) -> Pieces:  # type: ignore[override]
-        if row >= len(self.corpus):
-            raise IndexError(row)
-        return self.corpus.pieces(row)
 
 
 @dataclass(frozen=True)

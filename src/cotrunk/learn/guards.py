@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from cotrunk.data.labels import read_label, shown
@@ -306,17 +305,14 @@ def not_finite(
     )
 
 
-def train_dev_overlap(
-    task: str, train: NDArray[np.uint64], dev: NDArray[np.uint64]
-) -> Finding | None:
-    """Dev rows that are also train rows, by their hashes."""
-    shared = int(np.isin(dev, train).sum())
+def train_dev_overlap(task: str, *, shared: int, rows: int) -> Finding | None:
+    """Of the dev ``rows``, ``shared`` are train rows as well."""
     if not shared:
         return None
     return Finding(
         "train-dev-overlap",
         f"tasks.{task}.dev",
-        f"{shared} of {len(dev)} rows ({shared / len(dev):.1%}) are also in train",
+        f"{shared} of {rows} rows ({shared / rows:.1%}) are also in train",
         "take them out of train, or their scores count what was learned by heart",
     )
 

@@ -1,0 +1,166 @@
+"""Two million rows beside twenty thousand: memory, start-up, and rows tokenised in a CPU second."""
+
+import csv
+import os
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from bench.timing import Result
+from bench.work import Bench, settings_of
+from cotrunk.blueprint import source_of, tasks_of
+from cotrunk.data.cache import load_corpus
+from cotrunk.data.examples import Rows, Source
+from cotrunk.model.pretrained import find, load_tokenizer
+from cotrunk.tasks import Task
+
+FEW, MANY, MANY_IN_A_HURRY = 20_000, 2_000_000, 200_000
+TOKENISED, ASKED = 200_000, 20_000
+WORDS_PER_TEXT = (6, 15)
+FOREIGN = ("café", "naïve", "größe", "“so”", "日本", "Москва", "—")
+STEPS = 100
+TASKS = {"single": Task("t", "classes", 1, classes=tuple("01234")), "pairs": Task("t", "binary", 2)}
+PEAK = """
+import pathlib, sys
+from cotrunk.cli import main
+code = main(sys.argv[1:])
+status = pathlib.Path("/proc/self/status").read_text()
+print(int(status.split("VmHWM:")[1].split()[0]) / 1024)
+sys.exit(code)
+"""
+CONFIG = """
+encoder = {{ weights = "random:tiny", max_tokens = 64 }}
+sharing = {{ encoder = "S2" }}
+train = {{ evaluate = "never", threads = 1, device = "cpu", max_steps = {steps} }}
+[tasks.t]
+kind = "classes"
+classes = 5
+text = ["text1"]
+label = "label"
+train = "{file}"
+"""
+
+
+@dataclass(frozen=True)
+class Run:
+    """``peak`` is in MB; ``seconds`` are from the start of the process to its first step."""
+
+    peak: float
+    seconds: float
+
+
+def scale(bench: Bench) -> Iterator[Result]:
+    many = MANY_IN_A_HURRY if bench.quick else MANY
+    words = _words(bench)
+    with tempfile.TemporaryDirectory() as place:
+        files = {
+            rows: _write(Path(place) / f"{rows}.csv", TASKS["single"], words, rows)
+            for rows in (FEW, many)
+        }
+        ours, few = (_train(files[rows], steps=STEPS) for rows in (many, FEW))
+        yield _result("scale-memory", [ours.peak], [few.peak], unit="MB at most")
+        starts: dict[int, list[float]] = {many: [], FEW: []}
+        for _ in range(bench.rounds(6)):
+            for rows, seconds in starts.items():
+                seconds.append(_train(files[rows], steps=1).seconds)
+        yield _result("scale-warm-start", starts[many], starts[FEW], unit="s")
+    for name, task in TASKS.items():
+        yield from _tokenising(bench, name, task, words)
+
+
+def _result(name: str, ours: list[float], peer: list[float], *, unit: str) -> Result:
+    a, b = (sorted(values)[len(values) // 2] for values in (ours, peer))
+    ratios = [one / other for one, other in zip(ours, peer, strict=True)]
+    return Result(name, a, b, a / b, min(ratios), max(ratios), "times", unit, len(ours))
+
+
+def _train(file: Path, *, steps: int) -> Run:
+    with tempfile.TemporaryDirectory() as place:
+        config, out = Path(place) / "run.toml", Path(place) / "run"
+        config.write_text(CONFIG.format(steps=steps, file=file.as_posix()))
+        begun = time.time()
+        run = subprocess.run(
+            [sys.executable, "-c", PEAK, "train", str(config), "--out", str(out), "--json"],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        # With one step to make, nothing is written there after it.
+        seconds = (out / "metrics.jsonl").stat().st_mtime - begun
+    return Run(float(run.stdout.split()[-1]), seconds)
+
+
+def _tokenising(bench: Bench, name: str, task: Task, words: list[str]) -> Iterator[Result]:
+    """A file checked, tokenised and stored, on all cores, beside tokenising its texts alone.
+
+    The peer gets the first rows only: what it does in a second does not depend on their number.
+    """
+    tokenizer = load_tokenizer(find("minilm", base=Path.cwd()))
+    ours, peer = [], []
+    with tempfile.TemporaryDirectory() as place:
+        path = _write(Path(place) / "rows.csv", task, words, TOKENISED)
+        source = Source(path, _columns(task), "label")
+        texts = [text for row in islice(Rows(task, source), ASKED) for text in row.texts]
+        for number in range(bench.rounds(6)):
+            begun = _cpu_seconds()
+            before = os.environ["COTRUNK_CACHE"]
+            os.environ["COTRUNK_CACHE"] = f"{place}/{number}"
+            load_corpus(task, source, tokenizer)
+            os.environ["COTRUNK_CACHE"] = before
+            ours.append(TOKENISED / (_cpu_seconds() - begun))
+            begun = _cpu_seconds()
+            tokenizer.encode_batch(texts)
+            peer.append(ASKED / (_cpu_seconds() - begun))
+    yield _result(f"tokenise-rows-{name}", ours, peer, unit="rows per CPU s")
+
+
+def _cpu_seconds() -> float:
+    """Of this process and of those it has started and waited for."""
+    spent = [resource.getrusage(of) for of in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in spent)
+
+
+def _columns(task: Task) -> tuple[str, ...]:
+    return tuple(f"text{side + 1}" for side in range(task.texts))
+
+
+def _words(bench: Bench) -> list[str]:
+    """As often as they occur."""
+    settings = settings_of(bench)
+    sources = [
+        (task, source_of(settings, task.name, "train", Path.cwd())) for task in tasks_of(settings)
+    ]
+    rows = (row for task, source in sources if source for row in Rows(task, source))
+    return [word for row in rows for text in row.texts for word in text.split()]
+
+
+def _write(path: Path, task: Task, words: list[str], rows: int) -> Path:
+    """Every tenth text has a word that no other has, every thirtieth one of another script."""
+    chance = random.Random(0)
+    labels = len(task.classes) or 2
+
+    def text(number: int) -> str:
+        drawn = chance.choices(words, k=chance.randint(*WORDS_PER_TEXT))
+        if not number % 10:
+            drawn.append(f"w{chance.getrandbits(40):x}")
+        if not number % 30:
+            drawn.append(chance.choice(FOREIGN))
+        return " ".join(drawn)
+
+    with path.open("w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file)
+        table.writerow(["id", *_columns(task), "label"])
+        for number in range(rows):
+            texts = [text(task.texts * number + side) for side in range(task.texts)]
+            table.writerow([f"{chance.getrandbits(100):025x}", *texts, number % labels])
+    return path
+
+
+FAMILY = {"scale": scale}

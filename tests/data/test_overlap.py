@@ -1,0 +1,51 @@
+"""Rows that two files share are counted without holding either in memory, and counted once."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conftest import write_rows
+from cotrunk.data import overlap
+from cotrunk.data.cache import Corpus, cache_folder, load_corpus
+from cotrunk.data.encoded import fingerprints
+from cotrunk.data.examples import Source
+from cotrunk.data.overlap import count_shared, shared_rows
+from cotrunk.model.tokenizer import character_tokenizer
+from cotrunk.tasks import Task
+
+numbers = st.lists(st.integers(0, 30), max_size=60)
+
+
+def test_rows_are_the_same_in_any_case_and_a_pair_in_either_order():
+    train = fingerprints([("a cat", "a dog"), ("rain", "snow"), ("one", "two")])
+    dev = fingerprints([("A  dog", "a cat"), ("a", "cat a dog"), ("one", "two"), ("x", "x")])
+    assert count_shared(train, dev) == 2
+
+
+@given(train=numbers, dev=numbers)
+def test_as_many_are_counted_as_are_found_one_by_one(train, dev):
+    before, overlap.BLOCK = overlap.BLOCK, 7
+    try:
+        found = count_shared(np.array(train, np.uint64), np.array(dev, np.uint64))
+    finally:
+        overlap.BLOCK = before
+    assert found == sum(row in train for row in dev)
+
+
+def corpus(path, texts: list[str]) -> Corpus:
+    write_rows(path, ["text", "label"], [[text, 0] for text in texts])
+    task = Task("t", "binary", 1)
+    return load_corpus(task, Source(path, ("text",), "label"), character_tokenizer("bert"))
+
+
+def test_the_count_is_remembered_and_a_damaged_note_is_written_again(tmp_path):
+    train = corpus(tmp_path / "train.csv", ["one", "two", "three"])
+    dev = corpus(tmp_path / "dev.csv", ["Two", "four", "one", "two"])
+    assert shared_rows(train, dev) == 3
+    [note] = (cache_folder() / "overlaps").iterdir()
+    note.write_text("7")
+    assert shared_rows(train, dev) == 7
+    for damage in ("", "[]", "many"):
+        note.write_text(damage)
+        assert shared_rows(train, dev) == 3
+    assert list((cache_folder() / "overlaps").iterdir()) == [note]

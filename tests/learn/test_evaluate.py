@@ -1,0 +1,62 @@
+"""Rows are put into batches by their lengths, which a corpus tells without being read."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conftest import sentence, write_rows
+from cotrunk.data import cache
+from cotrunk.data.cache import Corpus, CorpusRows, load_corpus
+from cotrunk.data.examples import Source
+from cotrunk.data.text import View, template_of
+from cotrunk.learn import evaluate
+from cotrunk.learn.evaluate import by_length, row_tokens
+from cotrunk.model.tokenizer import character_tokenizer
+from cotrunk.tasks import Task
+
+
+def filled_one_by_one(lengths: list[int], budget: int) -> list[list[int]]:
+    batches: list[list[int]] = []
+    for row in sorted(range(len(lengths)), key=lambda row: lengths[row]):
+        if not batches or sum(lengths[r] for r in batches[-1]) + lengths[row] > budget:
+            batches.append([])
+        batches[-1].append(row)
+    return batches
+
+
+@given(lengths=st.lists(st.integers(1, 20), max_size=40), budget=st.integers(1, 50))
+def test_a_batch_takes_rows_until_one_more_would_exceed_the_budget(lengths, budget):
+    found = [batch.tolist() for batch in by_length(lengths, budget)]
+    assert found == filled_one_by_one(lengths, budget)
+
+
+@pytest.fixture
+def pairs(tmp_path) -> Corpus:
+    random = np.random.default_rng(0)
+    rows = [[sentence(random), sentence(random), i % 2] for i in range(50)]
+    write_rows(tmp_path / "pairs.csv", ["left", "right", "label"], rows)
+    source = Source(tmp_path / "pairs.csv", ("left", "right"), "label")
+    return load_corpus(Task("alike", "binary", 2), source, character_tokenizer("bert"))
+
+
+@pytest.mark.parametrize("joined", [True, False])
+@pytest.mark.parametrize("max_tokens", [20, 128])
+def test_a_corpus_tells_what_its_rows_tell_one_by_one(pairs, monkeypatch, joined, max_tokens):
+    monkeypatch.setattr(evaluate, "ROWS_PER_BLOCK", 7)
+    view, template = (
+        View(2, joined, max_tokens=max_tokens),
+        template_of(character_tokenizer("bert")),
+    )
+    rows = CorpusRows(pairs)
+    expected = row_tokens(list(rows), view, template)
+    assert row_tokens(rows, view, template).tolist() == expected.tolist()
+
+
+def test_letting_go_of_pages_changes_no_value(pairs, monkeypatch):
+    before = [[piece.tolist() for piece in pairs.pieces(row)] for row in range(50)]
+    monkeypatch.setattr(cache, "SMALL", 0)
+    monkeypatch.setattr(cache, "RELEASED_EVERY", 3)
+    held = pairs.pieces(1)
+    assert [[piece.tolist() for piece in pairs.pieces(row)] for row in range(50)] == before
+    assert [piece.tolist() for piece in held] == before[1]
