@@ -10,7 +10,6 @@ from cotrunk.data.text import Pieces, Template, View, lay_out, tokens_of
 from cotrunk.model.network import Network
 from cotrunk.model.noise import SILENCE
 
-TOKENS_PER_BATCH = 4096
 ROWS_PER_BLOCK = 1 << 16
 Tick = Callable[[], None]
 
@@ -32,13 +31,20 @@ def outputs(
     """What each task says about every row, as [rows, outputs] in the order of ``rows``."""
     found = {task: np.empty((len(rows), network.tasks[task].outputs), np.float32) for task in tasks}
     device = next(network.parameters()).device
-    for chosen in by_length(row_tokens(rows, view, template), TOKENS_PER_BATCH):
+    for chosen in by_length(row_tokens(rows, view, template), budget(device)):
         text, sides = lay_out(template, [rows[row] for row in chosen], view)
         out = network(text.to(device), sides.to(device), tasks, SILENCE)
         for task in tasks:
             found[task][chosen] = out[task].float().cpu().numpy()
         tick()
     return found
+
+
+def budget(device: torch.device) -> int:
+    """Tokens of a batch. On a CPU, what passes between two layers then stays in its cache: a sixth
+    less time than with 4096.
+    """
+    return 1024 if device.type == "cpu" else 4096
 
 
 def by_length(lengths: Sequence[int] | np.ndarray, budget: int) -> Iterator[np.ndarray]:

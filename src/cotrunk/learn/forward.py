@@ -20,8 +20,8 @@ from cotrunk.data.cache import Corpus, CorpusRows, cache_folder
 from cotrunk.data.packing import Sides
 from cotrunk.data.text import Template, View, lay_out
 from cotrunk.learn.evaluate import (
-    TOKENS_PER_BATCH,
     Tick,
+    budget,
     by_length,
     nothing,
     outputs,
@@ -174,7 +174,7 @@ def _encode(
     device = next(network.parameters()).device
     rows = CorpusRows(corpus)
     files: dict[str, np.memmap] = {}
-    for chosen in by_length(row_tokens(rows, view, template), TOKENS_PER_BATCH):
+    for chosen in by_length(row_tokens(rows, view, template), budget(device)):
         text, sides = lay_out(template, [rows[row] for row in chosen], view)
         pooled = network.encode(text.to(device), [task], SILENCE)
         for group, x_SD in pooled.items():
