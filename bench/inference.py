@@ -10,101 +10,156 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from bench.peers import bert
+from bench.peers import OUTPUTS, bert
 from bench.timing import Result, compare
 from bench.work import Bench, stage_of
 from cotrunk.data.text import Pieces, join
 from cotrunk.learn.evaluate import outputs
-from cotrunk.model.initial import initialise
+from cotrunk.model.int8 import to_int8
 from cotrunk.model.network import Network
-from cotrunk.model.rename import from_hugging_face
+from cotrunk.model.pretrained import find, to_hugging_face
 
 BATCH = 32
 DEVIATION = 1e-5
-Encode = Callable[[Tensor, Tensor], Tensor]
+Encode = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""Padded ids, which of them are real, and their segments -> first vectors."""
 
 
 class Texts:
-    """Single sentences, our network with cls pooling, and `transformers` with its weights."""
+    """A task's rows, our network with cls pooling, and `transformers` with its weights."""
 
-    def __init__(self, bench: Bench, *changes: str) -> None:
+    def __init__(self, bench: Bench, *changes: str, task: str = "sst") -> None:
         stage = stage_of(bench, "encoder.pooling=cls", *changes)
         forward: Any = stage.forward
         self.network: Network = stage.network
-        self.view, self.template = forward.views["sst"], forward.template
-        corpus = forward.corpora["sst"]
-        count = min(len(corpus), 128 if bench.quick else 384)
+        self.task, self.view, self.template = task, forward.views[task], forward.template
+        corpus = forward.corpora[task]
+        count = min(len(corpus), 192 if bench.quick else 384)
         self.rows: list[Pieces] = [corpus.pieces(row) for row in range(count)]
-        self.ids = [torch.from_numpy(self._joined(row)) for row in self.rows]
+        self.joined = [
+            [
+                torch.from_numpy(part.astype(np.int64))
+                for part in join(self.template, row, self.view)
+            ]
+            for row in self.rows
+        ]
         self.bert = bert(stage.network.shape).eval()
-        tensors = from_hugging_face(dict(self.bert.state_dict()), self.network.shape, "bert")
-        initialise(self.network, tensors, seed=0)
-
-    def _joined(self, row: Pieces) -> np.ndarray:
-        return join(self.template, row, self.view)[0].astype(np.int64)
+        tensors = find("minilm", base=Path.cwd()).tensors
+        encoder = {n: tensor for n, tensor in tensors.items() if not n.startswith("pooler.")}
+        self.bert.load_state_dict(to_hugging_face(encoder, self.network.shape))
 
     def ours(self, *tasks: str) -> dict[str, np.ndarray]:
-        return outputs(self.network, self.rows, self.view, self.template, tasks or ["sst"])
+        return outputs(self.network, self.rows, self.view, self.template, tasks or [self.task])
 
     def theirs(self, encode: Encode, *, in_order: bool) -> np.ndarray:
         """First vectors through our head, so that both answer the same question."""
-        by_length = sorted(range(len(self.ids)), key=lambda i: len(self.ids[i]))
-        order = list(range(len(self.ids))) if in_order else by_length
-        head: Any = self.network.heads.copy_of("sst")
-        found = np.empty((len(order), 5), np.float32)
+        by_length = sorted(range(len(self.rows)), key=lambda i: len(self.joined[i][0]))
+        order = list(range(len(self.rows))) if in_order else by_length
+        head: Any = self.network.heads.copy_of(self.task)
+        found = np.empty((len(order), OUTPUTS[self.task]), np.float32)
         with torch.inference_mode():
             for first in range(0, len(order), BATCH):
                 chosen = order[first : first + BATCH]
-                ids = pad_sequence([self.ids[i] for i in chosen], batch_first=True)
-                lengths = torch.tensor([len(self.ids[i]) for i in chosen])
+                ids, segments = (
+                    pad_sequence([self.joined[i][part] for i in chosen], batch_first=True)
+                    for part in range(2)
+                )
+                lengths = torch.tensor([len(self.joined[i][0]) for i in chosen])
                 mask = (torch.arange(ids.shape[1])[None] < lengths[:, None]).long()
-                found[chosen] = head.layers[0](encode(ids, mask)).numpy()
+                found[chosen] = head.layers[0](encode(ids, mask, segments)).numpy()
         return found
 
-    def torch(self, ids: Tensor, mask: Tensor) -> Tensor:
-        hidden: Tensor = self.bert(input_ids=ids, attention_mask=mask).last_hidden_state
+    def torch(self, ids: Tensor, mask: Tensor, segments: Tensor) -> Tensor:
+        found = self.bert(input_ids=ids, attention_mask=mask, token_type_ids=segments)
+        hidden: Tensor = found.last_hidden_state
         return hidden[:, 0]
 
 
 def against_transformers(bench: Bench) -> Iterator[Result]:
-    texts = Texts(bench)
-    _check(texts, texts.torch)
+    """As many rows of each of the three tasks, one task after the other."""
+    every = [Texts(bench, task=task) for task in OUTPUTS]
+    for texts in every:
+        _check(texts, texts.torch)
     for name, in_order in [("infer-file-order", True), ("infer-sorted", False)]:
         yield compare(
             name,
-            texts.ours,
-            lambda in_order=in_order: texts.theirs(texts.torch, in_order=in_order),  # type: ignore[misc]
-            rounds=bench.rounds(9),
+            lambda: [texts.ours() for texts in every],
+            lambda in_order=in_order: [  # type: ignore[misc]
+                texts.theirs(texts.torch, in_order=in_order) for texts in every
+            ],
+            rounds=bench.rounds(6),
         )
 
 
 def against_onnx(bench: Bench) -> Iterator[Result]:
+    texts = Texts(bench)
+    exact, rough = _onnx(texts.bert)
+    _check(texts, exact)
+    for name, encode in [("infer-onnx", exact), ("infer-onnx-int8", rough)]:
+        yield compare(
+            name,
+            texts.ours,
+            lambda encode=encode: texts.theirs(encode, in_order=False),  # type: ignore[misc]
+            rounds=bench.rounds(9),
+        )
+
+
+def int8_against_transformers(bench: Bench) -> Iterator[Result]:
+    texts = Texts(bench)
+    to_int8(texts.network)
+    yield compare(
+        "infer-int8",
+        texts.ours,
+        lambda: texts.theirs(texts.torch, in_order=False),
+        rounds=bench.rounds(9),
+    )
+
+
+def int8_against_onnx(bench: Bench) -> Iterator[Result]:
+    """Both quantise as they come; then how far each is from float32, in its own spread."""
+    texts = Texts(bench)
+    _, rough = _onnx(texts.bert)
+    exact = texts.ours()["sst"]
+    to_int8(texts.network)
+
+    def peer() -> np.ndarray:
+        return texts.theirs(rough, in_order=False)
+
+    rounds = bench.rounds(9)
+    yield compare("infer-int8-against-onnx-int8", texts.ours, peer, rounds=rounds)
+    mine, other = _deviation(texts.ours()["sst"], exact), _deviation(peer(), exact)
+    ratio, unit = other / mine, "of the spread"
+    yield Result("infer-int8-deviation", mine, other, ratio, low=ratio, high=ratio, unit=unit)
+
+
+def _deviation(rough: np.ndarray, exact: np.ndarray) -> float:
+    return float(np.sqrt(np.square(rough - exact).mean()) / (exact - exact.mean(0)).std())
+
+
+def _onnx(encoder: nn.Module) -> tuple[Encode, Encode]:
+    """ONNX Runtime with the encoder's weights: in float32, and in int8."""
     import onnx  # noqa: F401
-    import onnxruntime  # type: ignore[import-untyped]
     from onnxruntime.quantization import quantize_dynamic  # type: ignore[import-untyped]
 
-    texts = Texts(bench)
     with tempfile.TemporaryDirectory() as folder:
         exact, rough = Path(folder) / "exact.onnx", Path(folder) / "rough.onnx"
-        _export(texts.bert, exact)
+        _export(encoder, exact)
         quantize_dynamic(exact, rough)
-        for name, file in [("infer-onnx", exact), ("infer-onnx-int8", rough)]:
-            options = onnxruntime.SessionOptions()
-            options.intra_op_num_threads = torch.get_num_threads()
-            session = onnxruntime.InferenceSession(file, options)
+        return _session(exact), _session(rough)
 
-            def encode(ids: Tensor, mask: Tensor, session: Any = session) -> Tensor:
-                fed = {"ids": ids.numpy(), "mask": mask.numpy()}
-                return torch.from_numpy(session.run(None, fed)[0])
 
-            if file is exact:
-                _check(texts, encode)
-            yield compare(
-                name,
-                texts.ours,
-                lambda encode=encode: texts.theirs(encode, in_order=False),  # type: ignore[misc]
-                rounds=bench.rounds(9),
-            )
+def _session(file: Path) -> Encode:
+    import onnxruntime  # type: ignore[import-untyped]
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = torch.get_num_threads()
+    session = onnxruntime.InferenceSession(file, options)
+
+    def encode(ids: Tensor, mask: Tensor, segments: Tensor) -> Tensor:
+        fed = {"ids": ids.numpy(), "mask": mask.numpy(), "segments": segments.numpy()}
+        return torch.from_numpy(session.run(None, fed)[0])
+
+    return encode
 
 
 class _First(nn.Module):
@@ -112,8 +167,9 @@ class _First(nn.Module):
         super().__init__()
         self.encoder = encoder
 
-    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        hidden: Tensor = self.encoder(input_ids=ids, attention_mask=mask).last_hidden_state
+    def forward(self, ids: Tensor, mask: Tensor, segments: Tensor) -> Tensor:
+        found = self.encoder(input_ids=ids, attention_mask=mask, token_type_ids=segments)
+        hidden: Tensor = found.last_hidden_state
         return hidden[:, 0]
 
 
@@ -122,10 +178,10 @@ def _export(encoder: nn.Module, file: Path) -> None:
     free = {0: torch.export.Dim("rows"), 1: torch.export.Dim("longest", max=512)}
     torch.onnx.export(
         _First(encoder).eval(),
-        (ids, torch.ones_like(ids)),
+        (ids, torch.ones_like(ids), torch.zeros_like(ids)),
         file,
-        input_names=["ids", "mask"],
-        dynamic_shapes=(free, free),
+        input_names=["ids", "mask", "segments"],
+        dynamic_shapes=(free, free, free),
         dynamo=True,
         verbose=False,
     )
@@ -135,8 +191,6 @@ def against_sentence_transformers(bench: Bench) -> Iterator[Result]:
     """The library's own ``encode`` (it sorts) on the same weights; its texts are made of tokens."""
     from sentence_transformers import SentenceTransformer
     from transformers import BertTokenizerFast
-
-    from cotrunk.model.pretrained import find
 
     texts = Texts(bench)
     tokenizer_file = find("minilm", base=Path.cwd()).tokenizer
@@ -176,7 +230,7 @@ def three_tasks(bench: Bench) -> Iterator[Result]:
 
 
 def _check(texts: Texts, encode: Encode) -> None:
-    apart = np.abs(texts.ours()["sst"] - texts.theirs(encode, in_order=False)).max()
+    apart = np.abs(texts.ours()[texts.task] - texts.theirs(encode, in_order=False)).max()
     if apart > DEVIATION:
         raise ValueError(f"the answers differ by {apart:.1e}, more than {DEVIATION}")
 
@@ -184,6 +238,8 @@ def _check(texts: Texts, encode: Encode) -> None:
 FAMILY = {
     "infer-transformers": against_transformers,
     "infer-onnx": against_onnx,
+    "infer-int8": int8_against_transformers,
+    "infer-int8-against-onnx-int8": int8_against_onnx,
     "infer-sentence-transformers": against_sentence_transformers,
     "three-tasks": three_tasks,
 }

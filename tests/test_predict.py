@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import cotrunk
 from conftest import sentence, write_rows
@@ -106,6 +107,19 @@ def test_an_answer_does_not_depend_on_the_other_tasks(predictor):
     for task in ("same", "alike"):
         alone = numbers(predictor.predict(task, rows))
         assert alone == pytest.approx(numbers(both[task]), abs=1e-6)
+
+
+def test_int8_answers_nearly_the_same_whatever_the_other_rows(run, predictor):
+    if "fbgemm" not in torch.backends.quantized.supported_engines:
+        pytest.skip("this torch has no fbgemm")
+    rows, rough = pairs(12), cotrunk.load(run, int8=True)
+    together = numbers(rough.predict("alike", rows))
+    exact = numbers(predictor.predict("alike", rows))
+    assert together != exact
+    assert together == pytest.approx(exact, abs=0.1)
+    alone = [numbers(rough.predict("alike", [row]))[0] for row in rows]
+    apart = np.abs(np.subtract(together, alone))  # a number on the edge of two steps may tip over
+    assert np.median(apart) < 1e-6
 
 
 def test_a_long_text_is_cut_and_answered(predictor):

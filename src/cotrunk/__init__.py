@@ -31,9 +31,16 @@ def train(
     return train_into(settings, path.parent, Path(out), resume=resume, title=path.stem)
 
 
-def load(run: str | Path, *, which: str = "best") -> "Predictor":
-    """The trained network of a run folder, ready to answer."""
+def load(run: str | Path, *, which: str = "best", int8: bool = False) -> "Predictor":
+    """The trained network of a run folder, ready to answer.
+
+    ``int8``: on the CPU, faster and rougher; ``cotrunk evaluate RUN --int8`` says how much.
+    """
     from cotrunk.experiment import load_model
+    from cotrunk.model.int8 import to_int8
     from cotrunk.predictor import Predictor
 
-    return Predictor(load_model(Path(run), which=which, device="auto"))
+    model = load_model(Path(run), which=which, device="cpu" if int8 else "auto")
+    if int8:
+        to_int8(model.network)
+    return Predictor(model)

@@ -128,6 +128,9 @@ def parser() -> argparse.ArgumentParser:
     evaluate.add_argument("--split", choices=("train", "dev", "test"), default="dev")
     _several(evaluate, "--task", "T", "default: all")
     _which(evaluate)
+    evaluate.add_argument(
+        "--int8", action="store_true", help="also with 8-bit layers: what is lost, what is gained"
+    )
 
     predict = _command(commands, "predict", "answer for every row of a file, with one task or all")
     predict.add_argument("folder", metavar="RUN")
@@ -142,6 +145,9 @@ def parser() -> argparse.ArgumentParser:
         "--format", choices=("csv", "tsv", "jsonl", "minbert"), help="default: by the name of OUT"
     )
     _which(predict)
+    predict.add_argument(
+        "--int8", action="store_true", help="8-bit layers, on the CPU: faster, a little rougher"
+    )
 
     info = _command(commands, "info", "what a run is and how it went")
     info.add_argument("folder", metavar="RUN")

@@ -1,5 +1,6 @@
 """The tables and drawings that commands print."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,31 @@ def show_scores(title: str, document: Document) -> None:
     ]
     rows += [[f"overall, {key}", number(score)] for key, score in document["overall"].items()]
     out().print(table(title, ["task", "score [95 % interval]"], rows))
+
+
+def show_int8(title: str, document: Document) -> None:
+    """float32 and int8 side by side, and how much faster the latter was."""
+    exact, int8 = document["scores"], document["int8"]
+    rows = []
+    for task, rough in int8["tasks"].items():
+        changed = rough["changed"]
+        rows.append(
+            [
+                task,
+                *(with_interval(s["score"], s["low"], s["high"]) for s in (exact[task], rough)),
+                signed(rough["difference"]),
+                number(changed) if rough["metric"] == "pearson" else f"{changed:.1%}",
+            ]
+        )
+    for key, score in document["overall"].items():
+        other = int8["overall"][key]
+        rows.append([f"overall, {key}", number(score), number(other), signed(other - score), ""])
+    columns = ["task", "float32 [95 % interval]", "int8 [95 % interval]", "difference", "changed"]
+    out().print(table(title, columns, rows))
+    spent, now = (int8["cpu_seconds"][kind] for kind in ("float32", "int8"))
+    less = f"{int8['times_less']:.2f} times less"
+    out().print(f"int8 took {now:.1f} CPU seconds instead of {spent:.1f}, {less}")
+    out().print("changed: the share of answers that are others; of scores, how far they move")
 
 
 def show_plan(ledger: Ledger, reads: Mapping[str, Sequence[str]]) -> None:
@@ -104,6 +130,10 @@ def show_check(task: Task, splits: Document) -> None:
         for line in (*report["dropped_messages"], *report["seen_in_train"]):
             out().print(f"    {line}", markup=False)
         out().print(_histogram(report["labels"]), markup=False)
+
+
+def signed(difference: float) -> str:
+    return number(difference) if math.isnan(difference) else f"{difference:+.3f}"
 
 
 def _histogram(labels: Mapping[str, int]) -> str:

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cotrunk.learn.metrics import Score, accuracy, baseline, decide, overall, pearson, score
+from cotrunk.learn.metrics import Score, accuracy, baseline, change, decide, overall, pearson, score
 from cotrunk.tasks import Task
 
 SST = Task("sst", "classes", 1, classes=("0", "1", "2", "3", "4"))
@@ -94,6 +94,14 @@ def test_decisions_are_a_class_a_side_or_the_score_itself():
     assert decide(SST, output).tolist() == [1, 0]
     assert decide(PARA, np.array([[-0.1], [0.0], [0.1]])).tolist() == [0, 0, 1]
     assert decide(STS, np.array([[4.7], [-0.2]])).tolist() == [4.7, -0.2]
+
+
+def test_a_change_is_a_share_of_other_decisions_or_how_far_scores_move():
+    one = np.array([[0.1, 0.5, 0.2], [9.0, 1.0, 2.0]], np.float32)
+    two = np.array([[0.6, 0.5, 0.2], [8.0, 1.0, 2.0]], np.float32)
+    assert change(SST, one, two) == 0.5
+    assert change(PARA, np.array([[-0.1], [0.2]]), np.array([[-9.0], [0.1]])) == 0
+    assert change(STS, np.array([[1.0], [2.0]]), np.array([[1.5], [1.0]])) == 0.75
 
 
 def test_accuracy_counts_equal_answers():

@@ -5,13 +5,16 @@ import io
 import shutil
 import sys
 import tempfile
+import time
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from cotrunk import screen, tables
 from cotrunk.commands.outputs import refuse_bad_target, write_whole
@@ -20,8 +23,9 @@ from cotrunk.data.files import open_table
 from cotrunk.errors import UserError
 from cotrunk.experiment import Model, corpora_of, load_model
 from cotrunk.learn.forward import Live
-from cotrunk.learn.metrics import Score, overall
+from cotrunk.learn.metrics import Score, change, overall
 from cotrunk.learn.train import outputs_on, scores_of
+from cotrunk.model.int8 import refuse_where_int8_cannot_run, to_int8
 from cotrunk.predictor import WRITERS, Answered, Predictor, row_of, write_minbert
 from cotrunk.runs.checkpoint import CheckpointError
 from cotrunk.tasks import Task
@@ -36,6 +40,8 @@ BEGINNINGS = {b"{": ".jsonl", b"PAR1": ".parquet"}
 
 def evaluate(arguments: Namespace) -> Document:
     model = _load(arguments)
+    if arguments.int8:
+        refuse_where_int8_cannot_run(model.network)
     tasks = [model.network.tasks[name] for name in _chosen(arguments.task, model)]
     with screen.counting("tokenising") as counter:
         corpora = corpora_of(
@@ -48,17 +54,45 @@ def evaluate(arguments: Namespace) -> Document:
         screen.say(f"note: tasks.{name}.{arguments.split} names no file, so it is left out")
     device = next(model.network.parameters()).device
     forward = Live(model.network, corpora, model.views, model.template, device)
-    scores = scores_of(model.network, outputs_on(forward, corpora), corpora)
-    document = scores_document(scores)
+    exact = _timed(forward)
+    document = scores_document(scores_of(model.network, exact.outputs, corpora))
+    if arguments.int8:
+        to_int8(model.network)
+        document["int8"] = _int8_document(forward, exact, document)
     if not arguments.json:
-        shown = {"scores": document["tasks"], "overall": document["overall"]}
-        tables.show_scores(f"{arguments.folder}: {arguments.split}", shown)
+        show = tables.show_int8 if arguments.int8 else tables.show_scores
+        show(f"{arguments.folder}: {arguments.split}", document | {"scores": document["tasks"]})
     return document
 
 
+@dataclass(frozen=True)
+class _Timed:
+    outputs: dict[str, np.ndarray]
+    cpu_seconds: float
+
+
+def _timed(forward: Live) -> _Timed:
+    begun = time.process_time()  # not by the clock: others may compute on this machine
+    found = outputs_on(forward, forward.corpora)
+    return _Timed(found, time.process_time() - begun)
+
+
+def _int8_document(forward: Live, exact: _Timed, before: Document) -> Document:
+    """The same rows with 8-bit layers, beside what float32 said about them."""
+    rough = _timed(forward)
+    document = scores_document(scores_of(forward.network, rough.outputs, forward.corpora))
+    for name, score in document["tasks"].items():
+        score["difference"] = score["score"] - before["tasks"][name]["score"]
+        task = forward.network.tasks[name]
+        score["changed"] = change(task, exact.outputs[name], rough.outputs[name])
+    spent, now = exact.cpu_seconds, rough.cpu_seconds
+    return document | {"cpu_seconds": {"float32": spent, "int8": now}, "times_less": spent / now}
+
+
 def _load(arguments: Namespace) -> Model:
+    device = "cpu" if arguments.int8 else "auto"
     try:
-        return load_model(Path(arguments.folder), which=arguments.which, device="auto")
+        return load_model(Path(arguments.folder), which=arguments.which, device=device)
     except CheckpointError as error:
         other = "final" if arguments.which == "best" else "best"
         raise UserError(f"{error}; try --which {other}, or train again") from None
@@ -82,6 +116,8 @@ def _chosen(names: Sequence[str], model: Model) -> list[str]:
 
 def predict(arguments: Namespace) -> Document:
     model = _load(arguments)
+    if arguments.int8:
+        to_int8(model.network)
     predictor = Predictor(model)
     with _as_file(arguments.file) as path:
         names = _able(arguments, model, path)

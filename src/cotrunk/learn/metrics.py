@@ -45,6 +45,12 @@ def pearson(predicted: np.ndarray, gold: np.ndarray) -> float:
     return float(x @ y / length)
 
 
+def change(task: Task, output: np.ndarray, other: np.ndarray) -> float:
+    """The share of rows that are decided otherwise; of scores, how far they move on average."""
+    one, two = decide(task, output), decide(task, other)
+    return float(np.abs(one - two).mean() if task.kind == "score" else (one != two).mean())
+
+
 def score(task: Task, output: np.ndarray, gold: np.ndarray, *, seed: int = 0) -> Score:
     predicted = decide(task, output)
     random = np.random.default_rng(seed)
