@@ -7,6 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cotrunk.experiment import prepare
+from cotrunk.learn.train import Interrupt, Stepped, train
+from cotrunk.runs.folder import RunFolder
+from cotrunk.settings import read_settings
+
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 WORDS = ["good", "bad", "plot", "actor", "slow", "fine", "dull", "bright", "tea", "river", "stone"]
@@ -27,6 +32,17 @@ def write_rows(path: Path, header: list[str], rows: list[list[object]]) -> None:
         writer = csv.writer(file)
         writer.writerow(header)
         writer.writerows(rows)
+
+
+def cut(config: Path, folder: Path, changes: list[str], *, after: int) -> None:
+    """Train, but stop without a word after some steps."""
+    job = prepare(read_settings(config, changes), config.parent)
+    run = RunFolder.create(folder)
+    run.write_document("run", job.record)
+    arguments = (job.network, job.stages, job.dev, run, job.documents, None, Interrupt())
+    for event in train(*arguments):
+        if isinstance(event, Stepped) and event.step == after:
+            return
 
 
 @pytest.fixture

@@ -500,6 +500,26 @@ def test_evaluate_one_task_on_one_split(cotrunk, run):
     assert "overall, official" in shown
 
 
+def test_predict_can_leave_bad_rows_without_an_answer(cotrunk, run):
+    file = run.parent / "asked.csv"
+    rows = [[1, "good plot", "dull"], [2, "", "x"], [3, "bad", "tea"]]
+    write_rows(file, ["id", "sentence", "left"], rows)
+    refused = cotrunk("predict", run, file, "--task", "mood")
+    assert refused.code == 2
+    assert f"{file}:3:2 (sentence): the text is empty" in refused.err
+    assert "give --skip-bad-rows" in refused.err
+    said = cotrunk("predict", run, file, "--task", "mood", "--skip-bad-rows", "--json")
+    assert [row["id"] for row in said.document["rows"]] == ["1", "3"]
+    assert "note: 1 bad rows have no answer, the first:" in said.err
+
+
+def test_predict_says_which_tasks_the_file_has_no_columns_for(cotrunk, run):
+    said = cotrunk("predict", run, run.parent / "mood-dev.csv", "--json")
+    assert "note: same is left out, for " in said.err
+    assert "has no column left, right" in said.err
+    assert set(said.document["rows"][0]) >= {"id", "mood"}
+
+
 INT8 = "fbgemm" in torch.backends.quantized.supported_engines
 needs_x86 = pytest.mark.skipif(not INT8, reason="this torch has no fbgemm")
 

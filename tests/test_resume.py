@@ -10,13 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from conftest import cut
 from cotrunk.cli import main
 from cotrunk.data.sampling import LAWS
-from cotrunk.experiment import prepare
-from cotrunk.learn.train import Interrupt, Stepped
-from cotrunk.learn.train import train as train_network
-from cotrunk.runs.folder import RunFolder
-from cotrunk.settings import read_settings
 
 FILES = ("final/model.safetensors", "best/model.safetensors", "metrics.jsonl")
 
@@ -62,17 +58,6 @@ def test_a_run_cut_in_the_middle_and_resumed_is_bit_identical(toy, tmp_path, cha
     cut(toy, tmp_path / "cut", changes, after=5)
     assert train(toy, tmp_path / "cut", "--resume", "--set", *changes) == 0
     assert contents(tmp_path / "cut") == contents(tmp_path / "whole")
-
-
-def cut(config: Path, folder: Path, changes: list[str], *, after: int) -> None:
-    """Train, but stop without a word after some steps."""
-    job = prepare(read_settings(config, changes), config.parent)
-    run = RunFolder.create(folder)
-    run.write_document("run", job.record)
-    arguments = (job.network, job.stages, job.dev, run, job.documents, None, Interrupt())
-    for event in train_network(*arguments):
-        if isinstance(event, Stepped) and event.step == after:
-            return
 
 
 def test_killed_at_random_moments_a_run_still_ends_bit_identical(toy, tmp_path):

@@ -6,12 +6,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from conftest import cut
 from cotrunk.cli import main
 from cotrunk.experiment import prepare
-from cotrunk.learn.train import Interrupt, Stepped
-from cotrunk.learn.train import train as train_network
 from cotrunk.runs.checkpoint import read_checkpoint
-from cotrunk.runs.folder import RunFolder
 from cotrunk.settings import read_settings
 
 FILES = ("final/model.safetensors", "best/model.safetensors", "metrics.jsonl")
@@ -56,17 +54,6 @@ def contents(run: Path) -> dict[str, bytes]:
     newest = max((run / "checkpoints").iterdir())
     found = {name: (run / name).read_bytes() for name in FILES}
     return found | {"optimizer": (newest / "optimizer.safetensors").read_bytes()}
-
-
-def cut(config: Path, folder: Path, changes: list[str], *, after: int) -> None:
-    """Train, but stop without a word after some steps."""
-    job = prepare(read_settings(config, changes), config.parent)
-    run = RunFolder.create(folder)
-    run.write_document("run", job.record)
-    arguments = (job.network, job.stages, job.dev, run, job.documents, None, Interrupt())
-    for event in train_network(*arguments):
-        if isinstance(event, Stepped) and event.step == after:
-            return
 
 
 def refusal(config: Path, capsys: pytest.CaptureFixture[str], *changes: str) -> str:

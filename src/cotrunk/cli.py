@@ -146,6 +146,9 @@ def parser() -> argparse.ArgumentParser:
     )
     _which(predict)
     predict.add_argument(
+        "--skip-bad-rows", action="store_true", help="leave them without an answer, and count them"
+    )
+    predict.add_argument(
         "--int8", action="store_true", help="8-bit layers, on the CPU: faster, a little rougher"
     )
 

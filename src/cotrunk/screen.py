@@ -4,7 +4,7 @@ import json
 import math
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from rich.table import Table
 
 from cotrunk.data.cache import Done
 from cotrunk.learn.train import Evaluated, Event, Stepped
+from cotrunk.runs.folder import without_nan
 
 PLAIN_EVERY_SECONDS = 10.0
 LIVE_EVERY_SECONDS = 0.2
@@ -64,17 +65,7 @@ def with_interval(score: float | None, low: float | None, high: float | None) ->
 
 def spelled(document: object) -> str:
     """One JSON document; JSON has no word for NaN but null."""
-    return json.dumps(_finite(document), indent=2, ensure_ascii=False, allow_nan=False)
-
-
-def _finite(value: object) -> object:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {key: _finite(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(inner) for inner in value]
-    return value
+    return json.dumps(without_nan(document), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def megabytes(count: int) -> str:

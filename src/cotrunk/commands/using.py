@@ -9,7 +9,7 @@ import time
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -119,11 +119,11 @@ def predict(arguments: Namespace) -> Document:
     if arguments.int8:
         to_int8(model.network)
     predictor = Predictor(model)
-    with _as_file(arguments.file) as path:
+    with _as_file(arguments.file) as path, _saying_which_option():
         names = _able(arguments, model, path)
         tasks = [model.network.tasks[name] for name in names]
         targets = _targets(arguments, names)
-        readers = _readers(predictor, names, path)
+        readers = _readers(predictor, names, path, skip=arguments.skip_bad_rows)
         rows = _merged([predictor.answer_file(alike, rows) for alike, rows in readers], names)
         document = _write_answers(arguments, tasks, rows, targets)
     for _, read in readers:
@@ -154,6 +154,16 @@ def _as_file(name: str) -> Iterator[Path]:
             raise UserError(*lines) from None
 
 
+@contextmanager
+def _saying_which_option() -> Iterator[None]:
+    """What a config says for training, an option says here."""
+    try:
+        yield
+    except UserError as error:
+        setting, option = "set skip_bad_rows = true", "give --skip-bad-rows"
+        raise UserError(*(line.replace(setting, option) for line in error.lines)) from None
+
+
 def _able(arguments: Namespace, model: Model, path: Path) -> list[str]:
     """The tasks to answer for: those asked for, else all whose columns the file has."""
     chosen, parts = _chosen(arguments.task, model), model.settings.tasks
@@ -169,13 +179,18 @@ def _able(arguments: Namespace, model: Model, path: Path) -> list[str]:
     if not able:
         wanted = "; ".join(f"{name} reads {', '.join(parts[name].text)}" for name in chosen)
         raise UserError(f"{path}: it has the columns {', '.join(columns)}, but {wanted}")
+    for name in (name for name in chosen if name not in able):
+        missing = [text for text in parts[name].text if text not in columns]
+        screen.say(f"note: {name} is left out, for {path} has no column {', '.join(missing)}")
     return able
 
 
-def _readers(predictor: Predictor, names: Sequence[str], path: Path) -> Readers:
+def _readers(predictor: Predictor, names: Sequence[str], path: Path, *, skip: bool) -> Readers:
     alike: dict[Source, list[str]] = {}
     for name in names:
-        alike.setdefault(predictor.source(name, path), []).append(name)
+        source = predictor.source(name, path)
+        source = replace(source, skip_bad_rows=skip or source.skip_bad_rows)
+        alike.setdefault(source, []).append(name)
     return [(some, Rows(predictor.tasks[some[0]], source)) for source, some in alike.items()]
 
 

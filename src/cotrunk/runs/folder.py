@@ -205,7 +205,7 @@ def best_evaluation(run: RunFolder) -> dict[str, Any]:
 
 
 def _append(path: Path, record: Mapping[str, object]) -> None:
-    line = json.dumps(_without_nan(record), allow_nan=False) + "\n"
+    line = json.dumps(without_nan(record), allow_nan=False) + "\n"
     with _naming(path), path.open("a+b") as file:
         if file.tell():
             file.seek(-1, os.SEEK_END)
@@ -228,11 +228,12 @@ def _whole_lines(path: Path) -> bytes:
     return data[: data.rfind(b"\n") + 1]
 
 
-def _without_nan(value: object) -> object:
+def without_nan(value: object) -> object:
+    """JSON has no word for NaN but null."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {key: _without_nan(inner) for key, inner in value.items()}
+        return {key: without_nan(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_without_nan(inner) for inner in value]
+        return [without_nan(inner) for inner in value]
     return value
