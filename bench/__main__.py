@@ -39,20 +39,26 @@ def main() -> int:
     logging.disable(logging.WARNING)
     if os.getloadavg()[0] > (os.cpu_count() or 1) / 2:
         say(f"the machine is busy (load {os.getloadavg()[0]:.1f}): intervals will be wide")
-    bench, results = Bench(chosen.data, chosen.quick), []
+    bench = Bench(chosen.data, chosen.quick)
     say(f"{'':30}{'ours':>10}{'peer':>10}  {'ratio':>6}  interval")
     with tempfile.TemporaryDirectory() as cache:
         os.environ["COTRUNK_CACHE"] = cache
         for name in chosen.only:
             try:
                 for result in ALL[name](bench):
-                    results.append(result)
+                    keep(result, chosen.out)
                     say(line(result))
             except ImportError as error:
                 say(f"{name:30}left out: {error.name or error} is not installed")
-    chosen.out.parent.mkdir(exist_ok=True)
-    chosen.out.write_text(json.dumps([result.as_json() for result in results], indent=1) + "\n")
     return 0
+
+
+def keep(result: Result, file: Path) -> None:
+    """In place of an older result of that name; those of other names stay."""
+    file.parent.mkdir(exist_ok=True)
+    kept = json.loads(file.read_text()) if file.exists() else []
+    found = {one["name"]: one for one in kept} | {result.name: result.as_json()}
+    file.write_text(json.dumps(list(found.values()), indent=1) + "\n")
 
 
 def line(result: Result) -> str:

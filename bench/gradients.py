@@ -87,7 +87,7 @@ def against_flattening(bench: Bench) -> Iterator[Result]:
     in one pass.
     """
     ours = Steps(stage_of(bench, "encoder.pooling=cls", PCGRAD))
-    stage, rounds = stage_of(bench, "encoder.pooling=cls"), bench.rounds(6)
+    stage, rounds = stage_of(bench, "encoder.pooling=cls"), bench.rounds(4)
     shape = stage.network.shape
     for name, together in [("libmtl", False), ("retained", True)]:
         peer = Flattened(stage, OneModel(shape), together=together)

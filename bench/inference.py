@@ -34,7 +34,7 @@ class Texts:
         self.network: Network = stage.network
         self.task, self.view, self.template = task, forward.views[task], forward.template
         corpus = forward.corpora[task]
-        count = min(len(corpus), 192 if bench.quick else 384)
+        count = min(len(corpus), 128 if bench.quick else 256)
         self.rows: list[Pieces] = [corpus.pieces(row) for row in range(count)]
         self.joined = [
             [
@@ -87,7 +87,7 @@ def against_transformers(bench: Bench) -> Iterator[Result]:
             lambda in_order=in_order: [  # type: ignore[misc]
                 texts.theirs(texts.torch, in_order=in_order) for texts in every
             ],
-            rounds=bench.rounds(6),
+            rounds=bench.rounds(5),
         )
 
 

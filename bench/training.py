@@ -34,7 +34,7 @@ def minilm_course(bench: Bench) -> Iterator[Result]:
 def bert_base(bench: Bench) -> Iterator[Result]:
     stage = stage_of(bench, "encoder.pooling=cls", "sharing.encoder=S12", sizes=BERT_BASE)
     peer = PaddedSteps(stage, OneModel(stage.network.shape), "cls")
-    yield compare("train-bert-base", Steps(stage), peer, rounds=bench.rounds(6))
+    yield compare("train-bert-base", Steps(stage), peer, rounds=bench.rounds(4))
 
 
 def hybrid(bench: Bench) -> Iterator[Result]:
