@@ -31,6 +31,7 @@ SHOWN = {
     },
 }
 LEFT, WIDTH, ROW, MOST = 330, 460, 26, 5.0
+INK, FAINT = "#1f2933", "#e4e7eb"
 
 
 def draw(results: Sequence[dict[str, Any]]) -> str:
@@ -47,7 +48,7 @@ def draw(results: Sequence[dict[str, Any]]) -> str:
             lines += _row(found[name], label, y)
         y += 16
     rule = [
-        f'<line x1="{_x(n)}" x2="{_x(n)}" y1="12" y2="{y}" stroke="#e4e7eb"/>'
+        f'<line x1="{_x(n)}" x2="{_x(n)}" y1="12" y2="{y}" stroke="{INK if n == 1 else FAINT}"/>'
         f'<text x="{_x(n)}" y="{y + 16}" text-anchor="middle" fill="#7b8794">{n:g}x</text>'
         for n in range(1, math.floor(MOST) + 1)
     ]
