@@ -146,7 +146,9 @@ def parser() -> argparse.ArgumentParser:
     )
     _which(predict)
     predict.add_argument(
-        "--skip-bad-rows", action="store_true", help="leave them without an answer, and count them"
+        "--skip-bad-rows",
+        action="store_true",
+        help="give them no answer, and count them; bad for all: left out",
     )
     predict.add_argument(
         "--int8", action="store_true", help="8-bit layers, on the CPU: faster, a little rougher"

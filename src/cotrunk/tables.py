@@ -12,6 +12,9 @@ from cotrunk.tasks import Task
 Document = Mapping[str, Any]
 BAR = 24
 
+LEAST_SECONDS = 1.0
+"""Of CPU time: what takes less is not worth a ratio."""
+
 
 def show_scores(title: str, document: Document) -> None:
     """A row per task, then both overall scores."""
@@ -43,7 +46,8 @@ def show_int8(title: str, document: Document) -> None:
     columns = ["task", "float32 [95 % interval]", "int8 [95 % interval]", "difference", "changed"]
     out().print(table(title, columns, rows))
     spent, now = (int8["cpu_seconds"][kind] for kind in ("float32", "int8"))
-    less = f"{int8['times_less']:.2f} times less"
+    enough = now >= LEAST_SECONDS
+    less = f"{int8['times_less']:.2f} times less" if enough else "too few rows to tell by how much"
     out().print(f"int8 took {now:.1f} CPU seconds instead of {spent:.1f}, {less}")
     out().print("changed: the share of answers that are others; of scores, how far they move")
 

@@ -181,6 +181,7 @@ def interruptible() -> Iterator[Interrupt]:
     try:
         yield interrupt
     except Interrupted as stopped:
+        screen.say("stopped; --resume goes on from here")
         raise SystemExit(128 + stopped.signal) from None
     finally:
         for number, handler in before.items():

@@ -126,10 +126,10 @@ def predict(arguments: Namespace) -> Document:
         readers = _readers(predictor, names, path, skip=arguments.skip_bad_rows)
         rows = _merged([predictor.answer_file(alike, rows) for alike, rows in readers], names)
         document = _write_answers(arguments, tasks, rows, targets)
-    for _, read in readers:
+    for alike, read in readers:
         if read.dropped_count:
-            first = f"the first: {read.dropped[0]}"
-            screen.say(f"note: {read.dropped_count:,} bad rows have no answer, {first}")
+            count, first = f"{read.dropped_count:,} bad rows", f"the first: {read.dropped[0]}"
+            screen.say(f"note: {', '.join(alike)}: {count} have no answer, {first}")
     return document
 
 

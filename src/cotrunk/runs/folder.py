@@ -58,7 +58,9 @@ class RunFolder:
             raise UserError(f"{path} cannot be made a run folder: {error.strerror}") from error
         with run.lock():  # so that a run in progress is named as such
             if run.settings.exists():
-                raise UserError(f"{path} already holds a run; resume it or give another folder")
+                raise UserError(
+                    f"{path} already holds a run; go on there with --resume, or give another folder"
+                )
         return run
 
     @classmethod
