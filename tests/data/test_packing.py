@@ -4,6 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+import torch
 
 from cotrunk.data.packing import cuts, pack
 
@@ -60,27 +61,26 @@ def test_every_sequence_is_found_again(lengths):
 @pytest.mark.parametrize("lengths", LENGTHS, ids=str)
 def test_buckets_hold_every_row_and_token_once_and_in_order(lengths):
     _, text = packed(lengths)
-    row = token = 0
+    row = cell = 0
     for bucket in text.buckets:
-        assert bucket.first_token == token
-        mine = text.length_S[row : row + bucket.rows]
-        assert bucket.longest == int(mine.max())
-        assert bucket.tokens == int(mine.sum())
-        assert bucket.part_of(text.token_T).tolist() == (
-            text.token_T[token : token + bucket.tokens].tolist()
-        )
-        row, token = row + bucket.rows, token + bucket.tokens
-    assert (row, token) == (len(lengths), len(text.token_T))
+        mine = slice(row, row + bucket.rows)
+        assert bucket.longest == int(text.length_S[mine].max())
+        begin = text.begin_T[text.first_S[mine]]
+        assert begin.tolist() == [cell + at * bucket.longest for at in range(bucket.rows)]
+        assert (text.longest_T[text.first_S[mine]] == bucket.longest).all()
+        row, cell = row + bucket.rows, cell + bucket.cells
+    assert row == len(lengths)
 
 
-def test_cells_of_a_bucket_lead_to_its_tokens_and_back():
+def test_padding_is_where_no_token_lies():
     _, text = packed([4, 4, 3, 3, 2, 2, *range(5, 25)])
-    uneven = [bucket for bucket in text.buckets if bucket.spread is not None]
-    assert uneven
-    for bucket in uneven:
-        tokens = bucket.part_of(text.token_T)
-        cells = tokens[bucket.spread]
-        assert cells[bucket.collect].tolist() == tokens.tolist()
-        padding = bucket.padding_NL.flatten()
-        assert (padding[bucket.collect] == 0).all()
-        assert int((padding == -np.inf).sum()) == len(cells) - len(tokens)
+    holds = torch.zeros(sum(bucket.cells for bucket in text.buckets), dtype=torch.bool)
+    holds[text.begin_T + text.position_T] = True
+    assert int(holds.sum()) == len(text.token_T) < len(holds)
+    parts = holds.split([bucket.cells for bucket in text.buckets])
+    for bucket, real in zip(text.buckets, parts, strict=True):
+        padding = torch.zeros(bucket.rows, bucket.longest)
+        if bucket.padding_NL is not None:
+            padding = bucket.padding_NL
+        assert torch.equal(padding.flatten() == 0, real)
+        assert torch.equal(padding.flatten() == -torch.inf, ~real)

@@ -329,16 +329,16 @@ def test_gradvac_of_layers_remembers_each_layer():
 def test_gradvac_with_its_state_handed_over_goes_on_bit_identically():
     network = tiny("S2")
     first, second = surgery_of(network, "gradvac"), surgery_of(network, "gradvac")
-    for step in range(3):
+    for step in range(4):
         after_surgery(network, first, [(task, step) for task in NAMES], step=step)
     second.state = {
         unit: {key: value.clone() for key, value in state.items()}
         for unit, state in first.state.items()
     }
-    turns = [(task, 3) for task in NAMES]
-    found, _ = after_surgery(network, first, turns, step=3)
-    again, _ = after_surgery(network, second, turns, step=3)
-    fresh, _ = after_surgery(network, surgery_of(network, "gradvac"), turns, step=3)
+    turns = [(task, 4) for task in NAMES]
+    found, _ = after_surgery(network, first, turns, step=4)
+    again, _ = after_surgery(network, second, turns, step=4)
+    fresh, _ = after_surgery(network, surgery_of(network, "gradvac"), turns, step=4)
     assert_close(again, found, rtol=0, atol=0)
     assert any(not torch.equal(fresh[name], found[name]) for name in found)
 

@@ -3,7 +3,7 @@
 Shapes: T tokens, S sequences, R rows, N sequences of a bucket, L the longest of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,33 +15,24 @@ MOST_BUCKETS = 8
 
 @dataclass(frozen=True)
 class Bucket:
-    """Neighbouring sequences that attention pads to one length.
+    """Neighbouring sequences that attention pads to one length: ``rows x longest`` cells.
 
-    ``spread`` lists, for every cell of [rows, longest], its token within the bucket (a padding
-    cell repeats the first one); ``collect`` lists the cells that hold tokens. Both are None
-    where all lengths are equal: then the tokens already lie as [rows, longest].
+    ``padding_NL`` is -inf in cells without a token; None where all lengths are equal.
     """
 
-    first_token: int
-    tokens: int
     rows: int
     longest: int
-    spread: Tensor | None
-    collect: Tensor | None
     padding_NL: Tensor | None
 
-    def part_of(self, x: Tensor) -> Tensor:
-        """What belongs to this bucket among all tokens."""
-        return x.narrow(0, self.first_token, self.tokens)
+    @property
+    def cells(self) -> int:
+        return self.rows * self.longest
 
     def to(self, device: torch.device) -> "Bucket":
-        if self.spread is None or self.collect is None or self.padding_NL is None:
-            return self
-        return replace(
-            self,
-            spread=self.spread.to(device),
-            collect=self.collect.to(device),
-            padding_NL=self.padding_NL.to(device),
+        return (
+            self
+            if self.padding_NL is None
+            else replace(self, padding_NL=self.padding_NL.to(device))
         )
 
 
@@ -49,12 +40,16 @@ class Bucket:
 class Packed:
     """The tokens of many sequences in one row; sequence s starts at ``first_S[s]``.
 
-    ``place_S`` gives, for the sequences in the order they came, where they now stand.
+    ``place_S`` gives, for the sequences in the order they came, where they now stand. The cells of
+    all buckets lie end to end too: the sequence of token t has those from ``begin_T[t]`` on, as
+    many as the ``longest_T[t]`` of its bucket.
     """
 
     token_T: Tensor
     segment_T: Tensor
     position_T: Tensor
+    begin_T: Tensor
+    longest_T: Tensor
     first_S: Tensor
     length_S: Tensor
     place_S: Tensor
@@ -99,14 +94,19 @@ def pack(sequences: Sequence[np.ndarray], segments: Sequence[np.ndarray]) -> Pac
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
     position = np.arange(int(sorted_length.sum())) - np.repeat(first, sorted_length)
+    buckets = tuple(_buckets(sorted_length))
+    longest = np.repeat([bucket.longest for bucket in buckets], [bucket.rows for bucket in buckets])
+    begin = np.cumsum(longest) - longest
     return Packed(
         token_T=torch.from_numpy(np.concatenate([sequences[s] for s in order]).astype(np.int64)),
         segment_T=torch.from_numpy(np.concatenate([segments[s] for s in order]).astype(np.int64)),
         position_T=torch.from_numpy(position),
+        begin_T=torch.from_numpy(np.repeat(begin, sorted_length)),
+        longest_T=torch.from_numpy(np.repeat(longest, sorted_length)),
         first_S=torch.from_numpy(first),
         length_S=torch.from_numpy(sorted_length),
         place_S=torch.from_numpy(place),
-        buckets=tuple(_buckets(sorted_length, first)),
+        buckets=buckets,
     )
 
 
@@ -137,19 +137,13 @@ def cuts(lengths: np.ndarray, most: int = MOST_BUCKETS) -> list[int]:
     return ends[::-1]
 
 
-def _buckets(lengths: np.ndarray, first: np.ndarray) -> list[Bucket]:
-    buckets, begin = [], 0
+def _buckets(lengths: np.ndarray) -> Iterator[Bucket]:
+    begin = 0
     for end in cuts(lengths):
-        mine = lengths[begin:end]
-        rows, longest, tokens = end - begin, int(mine[-1]), int(mine.sum())
-        spread = collect = padding = None
+        mine, longest = lengths[begin:end], int(lengths[end - 1])
+        padding = None
         if mine[0] != longest:
-            offset = np.arange(longest)
-            real = offset[None, :] < mine[:, None]
-            cells = np.where(real, (first[begin:end] - first[begin])[:, None] + offset, 0)
-            spread = torch.from_numpy(cells.reshape(-1))
-            collect = torch.from_numpy(np.flatnonzero(real))
+            real = np.arange(longest)[None, :] < mine[:, None]
             padding = torch.from_numpy(np.where(real, 0.0, -np.inf).astype(np.float32))
-        buckets.append(Bucket(int(first[begin]), tokens, rows, longest, spread, collect, padding))
+        yield Bucket(end - begin, longest, padding)
         begin = end
-    return buckets

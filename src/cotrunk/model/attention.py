@@ -1,7 +1,7 @@
 """Multi-head self-attention on packed tokens, padded only inside and only within a bucket.
 
-Shapes: T tokens, Q tokens that are read on, N rows of a bucket, L its longest sequence, H heads,
-E width of a head, D width. Two letters on one axis (``NH``): one after the other.
+Shapes: T tokens, Q tokens that are read on, S sequences, N rows of a bucket, L its longest
+sequence, H heads, E width of a head, D width.
 """
 
 import math
@@ -12,7 +12,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from cotrunk.data.packing import Bucket, Packed
+from cotrunk.data.packing import Packed
+from cotrunk.model.cells import Cells
 from cotrunk.model.noise import Noise
 from cotrunk.model.shape import Shape
 
@@ -55,11 +56,11 @@ def _attend_first(
     ask_HSD = torch.bmm(q_SD.view(len(q_SD), heads, -1).transpose(0, 1), weight[1])
     ask_SHD = ask_HSD.transpose(0, 1) / math.sqrt(weight.shape[2])
     seen, weighed = [], []
+    cells = Cells.of(text)
     # Split, unlike slices, goes back in one piece.
-    tokens = x_TD.split([bucket.tokens for bucket in text.buckets])
+    tokens = cells.split(cells.spread(x_TD)[0])
     asks = ask_SHD.split([bucket.rows for bucket in text.buckets])
-    for bucket, x, ask_NHD in zip(text.buckets, tokens, asks, strict=True):
-        x_NLD = _padded(x, bucket).view(bucket.rows, bucket.longest, -1)
+    for bucket, x_NLD, ask_NHD in zip(text.buckets, tokens, asks, strict=True):
         score_NHL = torch.bmm(ask_NHD, x_NLD.mT)
         if bucket.padding_NL is not None:
             score_NHL = score_NHL + bucket.padding_NL[:, None]
@@ -74,16 +75,14 @@ def _attend_first(
 
 def _attend_once(qkv_TD: Tensor, text: Packed, heads: int) -> Tensor:
     """For answers alone: torch's own kernel, which keeps no chances for a way back."""
-    seen = []
-    for bucket in text.buckets:
-        cells = _padded(bucket.part_of(qkv_TD), bucket).view(bucket.rows, bucket.longest, 3, -1)
-        q, k, v = cells.unflatten(3, (heads, -1)).permute(2, 0, 3, 1, 4)
+    seen, cells = [], Cells.of(text)
+    for bucket, x_NLD in zip(text.buckets, cells.split(cells.spread(qkv_TD)[0]), strict=True):
+        q, k, v = x_NLD.unflatten(2, (3, heads, -1)).permute(2, 0, 3, 1, 4)
         padding = bucket.padding_NL
         mask = None if padding is None else padding[:, None, None].to(q.dtype)
         seen_NHLE = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
-        seen_ND = seen_NHLE.transpose(1, 2).reshape(len(cells) * bucket.longest, -1)
-        seen.append(seen_ND if bucket.collect is None else seen_ND[bucket.collect])
-    return torch.cat(seen)
+        seen.append(seen_NHLE.transpose(1, 2).reshape(bucket.cells, -1))
+    return cells.collect(torch.cat(seen)[None])
 
 
 class _Attend(torch.autograd.Function):
@@ -97,82 +96,69 @@ class _Attend(torch.autograd.Function):
     def forward(
         ctx: Any, qkv_TD: Tensor, text: Packed, noise: Noise, heads: int, dropout: float
     ) -> Tensor:
-        out_TD = qkv_TD.new_empty(len(qkv_TD), qkv_TD.shape[1] // 3)
-        kept = []
-        for bucket in text.buckets:
-            qkv = _by_head(_padded(bucket.part_of(qkv_TD), bucket), bucket, parts=3, heads=heads)
-            q, k, v = qkv
-            chance = _chances(q, k, bucket)
-            seen = noise.drop(chance, dropout).to(v.dtype)
-            _by_token(torch.bmm(seen, v), bucket, bucket.part_of(out_TD))
-            kept += [qkv, chance, seen]
-        ctx.save_for_backward(*kept)
-        ctx.text, ctx.heads = text, heads
-        return out_TD
+        cells = Cells.of(text, heads=heads)
+        qkv = cells.spread(qkv_TD, parts=3)
+        q, k, v = (cells.split(part) for part in qkv)
+        chance = _chances(q, k, cells)
+        seen = noise.drop(chance, dropout).to(qkv.dtype)
+        out = torch.empty_like(qkv[:1])
+        for bucket in zip(cells.split_looks(seen), v, cells.split(out[0]), strict=True):
+            torch.bmm(bucket[0], bucket[1], out=bucket[2])
+        ctx.save_for_backward(qkv, chance, seen)
+        ctx.cells = cells
+        return cells.collect(out)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_TD: Tensor) -> tuple[Tensor | None, ...]:
-        kept, text = ctx.saved_tensors, ctx.text
-        out_TD = grad_TD.new_empty(len(grad_TD), 3 * grad_TD.shape[1])
-        for at, bucket in enumerate(text.buckets):
-            qkv, chance, seen = kept[3 * at : 3 * at + 3]
-            grad = _padded(bucket.part_of(grad_TD), bucket, zeros=True)
-            grad_seen = _by_head(grad, bucket, parts=1, heads=ctx.heads)[0]
-            _by_token(_backward(grad_seen, qkv, chance, seen), bucket, bucket.part_of(out_TD))
-        return out_TD, None, None, None, None
+        (qkv, chance, seen), cells = ctx.saved_tensors, ctx.cells
+        out = torch.empty_like(qkv)
+        of_cell = [cells.spread_over_zeros(grad_TD), *qkv, *out]
+        of_look = [chance, seen]
+        for bucket in zip(
+            *(cells.split(x) for x in of_cell),
+            *(cells.split_looks(x) for x in of_look),
+            strict=True,
+        ):
+            _backward(*bucket)
+        return cells.collect(out), None, None, None, None
 
 
-def _chances(q: Tensor, k: Tensor, bucket: Bucket) -> Tensor:
-    """Where each query looks, as [NH, L, L]."""
-    score = q.new_empty(len(q), q.shape[1], k.shape[1])
-    scale = 1 / math.sqrt(q.shape[2])
-    if bucket.padding_NL is None:
-        torch.baddbmm(score, q, k.mT, beta=0, alpha=scale, out=score)
-    else:
-        score.view(bucket.rows, -1, bucket.longest).copy_(bucket.padding_NL[:, None])
-        score.baddbmm_(q, k.mT, alpha=scale)
-    return score.softmax(-1, dtype=torch.promote_types(q.dtype, torch.float32))
+def _chances(q: list[Tensor], k: list[Tensor], cells: Cells) -> Tensor:
+    """Where each query looks, as [looks]."""
+    dtype = torch.promote_types(q[0].dtype, torch.float32)
+    out = q[0].new_empty(cells.looks, dtype=dtype)
+    scale = 1 / math.sqrt(q[0].shape[2])
+    for bucket, q_b, k_b, out_b in zip(cells.buckets, q, k, cells.split_looks(out), strict=True):
+        score = q_b.new_empty(out_b.shape)
+        if bucket.padding_NL is None:
+            torch.baddbmm(score, q_b, k_b.mT, beta=0, alpha=scale, out=score)
+        else:
+            score.view(bucket.rows, -1, bucket.longest).copy_(bucket.padding_NL[:, None])
+            score.baddbmm_(q_b, k_b.mT, alpha=scale)
+        torch.softmax(score, -1, dtype=dtype, out=out_b)
+    return out
 
 
-def _backward(grad: Tensor, qkv: Tensor, chance: Tensor, seen: Tensor) -> Tensor:
-    """The gradient of queries, keys and values from that of what was seen."""
-    q, k, v = qkv
-    out = qkv.new_empty(qkv.shape)
-    torch.bmm(seen.mT, grad, out=out[2])
+def _backward(
+    grad: Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    grad_q: Tensor,
+    grad_k: Tensor,
+    grad_v: Tensor,
+    chance: Tensor,
+    seen: Tensor,
+) -> None:
+    """Fill the gradients of queries, keys and values, from that of what was seen."""
+    torch.bmm(seen.mT, grad, out=grad_v)
     # A dropped chance has seen = 0, so the mask itself is not needed again.
     slope = torch.bmm(grad, v.mT).to(chance.dtype).mul_(seen)
     slope = slope.addcmul_(chance, slope.sum(-1, keepdim=True), value=-1).to(q.dtype)
     scale = 1 / math.sqrt(q.shape[2])
-    torch.baddbmm(out[1], slope.mT, q, beta=0, alpha=scale, out=out[1])
-    torch.baddbmm(out[0], slope, k, beta=0, alpha=scale, out=out[0])
-    return out
-
-
-def _padded(x_TD: Tensor, bucket: Bucket, *, zeros: bool = False) -> Tensor:
-    """The tokens of a bucket as [NL, D]; a padding cell repeats the first token or holds zeros."""
-    if bucket.spread is None or bucket.collect is None:
-        return x_TD
-    if not zeros:
-        return x_TD.index_select(0, bucket.spread)
-    cells = x_TD.new_zeros(bucket.rows * bucket.longest, x_TD.shape[1])
-    return cells.index_copy_(0, bucket.collect, x_TD)
-
-
-def _by_head(x: Tensor, bucket: Bucket, *, parts: int, heads: int) -> Tensor:
-    """[NL, parts x D] -> [parts, NH, L, E]."""
-    cells = x.view(bucket.rows, -1, parts, heads, x.shape[1] // (parts * heads))
-    return cells.permute(2, 0, 3, 1, 4).reshape(parts, bucket.rows * heads, -1, cells.shape[-1])
-
-
-def _by_token(x: Tensor, bucket: Bucket, out: Tensor) -> None:
-    """The way back of `_padded` and `_by_head`, into ``out``."""
-    parts = x.shape[0] if x.ndim == 4 else 1
-    cells = x.view(parts, bucket.rows, -1, *x.shape[-2:]).permute(1, 3, 0, 2, 4)
-    if bucket.collect is None:
-        out.view(cells.shape).copy_(cells)
-    else:
-        torch.index_select(cells.reshape(-1, out.shape[1]), 0, bucket.collect, out=out)
+    torch.baddbmm(grad_k, slope.mT, q, beta=0, alpha=scale, out=grad_k)
+    torch.baddbmm(grad_q, slope, k, beta=0, alpha=scale, out=grad_q)
 
 
 class Attention(nn.Module):
