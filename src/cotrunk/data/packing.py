@@ -36,7 +36,7 @@ class Bucket:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Packed:
     """The tokens of many sequences in one row; sequence s starts at ``first_S[s]``.
 

@@ -1,24 +1,26 @@
 """A network's outputs on whole corpora: sorted by length, packed, a budget of tokens per batch."""
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 import torch
 
 from cotrunk.data.cache import CorpusRows
 from cotrunk.data.text import Pieces, Template, View, lay_out, tokens_of
+from cotrunk.learn.threads import in_order
 from cotrunk.model.network import Network
 from cotrunk.model.noise import SILENCE
 
 ROWS_PER_BLOCK = 1 << 16
 Tick = Callable[[], None]
+Result = TypeVar("Result")
 
 
 def nothing() -> None:
     """For callers who need not be told of progress."""
 
 
-@torch.inference_mode()
 def outputs(
     network: Network,
     rows: Sequence[Pieces],
@@ -31,20 +33,34 @@ def outputs(
     """What each task says about every row, as [rows, outputs] in the order of ``rows``."""
     found = {task: np.empty((len(rows), network.tasks[task].outputs), np.float32) for task in tasks}
     device = next(network.parameters()).device
-    for chosen in by_length(row_tokens(rows, view, template), budget(device)):
+
+    @torch.inference_mode()
+    def answer(chosen: np.ndarray) -> dict[str, np.ndarray]:
         text, sides = lay_out(template, [rows[row] for row in chosen], view)
         out = network(text.to(device), sides.to(device), tasks, SILENCE)
+        return {task: out[task].float().cpu().numpy() for task in tasks}
+
+    for chosen, out in by_batch(answer, row_tokens(rows, view, template), device):
         for task in tasks:
-            found[task][chosen] = out[task].float().cpu().numpy()
+            found[task][chosen] = out[task]
         tick()
     return found
 
 
-def budget(device: torch.device) -> int:
-    """Tokens of a batch. On a CPU, what passes between two layers then stays in its cache: a sixth
-    less time than with 4096.
+def by_batch(
+    work: Callable[[np.ndarray], Result], tokens: np.ndarray, device: torch.device
+) -> Iterator[tuple[np.ndarray, Result]]:
+    """Which rows, and what ``work`` gives for them, until all rows have had their turn.
+
+    On a CPU, what passes between two layers of 1024 tokens stays in its cache: a sixth less time
+    than with 4096. Where there are fewer they are halved, for two processors.
     """
-    return 1024 if device.type == "cpu" else 4096
+    if device.type != "cpu":
+        yield from ((chosen, work(chosen)) for chosen in by_length(tokens, 4096))
+        return
+    budget = min(1024, max(128, -(-int(tokens.sum()) // 2)))
+    batches = list(by_length(tokens, budget))
+    yield from zip(batches, in_order(work, batches), strict=True)
 
 
 def by_length(lengths: Sequence[int] | np.ndarray, budget: int) -> Iterator[np.ndarray]:

@@ -21,8 +21,7 @@ from cotrunk.data.packing import Sides
 from cotrunk.data.text import Template, View, lay_out
 from cotrunk.learn.evaluate import (
     Tick,
-    budget,
-    by_length,
+    by_batch,
     nothing,
     outputs,
     row_tokens,
@@ -38,6 +37,10 @@ ROWS_PER_BATCH = 4096
 
 class Forward(Protocol):
     """How a task's rows, by number, become its outputs."""
+
+    def tokens(self, task: str, rows: np.ndarray) -> np.ndarray:
+        """What each row costs, where it is worth while to compute some of them apart; else 0."""
+        ...
 
     def output(
         self, task: str, rows: np.ndarray, noise: Noise, shift: Shift = unmoved
@@ -55,6 +58,12 @@ class Live:
     views: Mapping[str, View]
     template: Template
     device: torch.device
+
+    def tokens(self, task: str, rows: np.ndarray) -> np.ndarray:
+        if self.device.type != "cpu":
+            return np.zeros(len(rows), np.int64)
+        pieces = [self.corpora[task].pieces(row) for row in rows.tolist()]
+        return row_tokens(pieces, self.views[task], self.template)
 
     def output(self, task: str, rows: np.ndarray, noise: Noise, shift: Shift = unmoved) -> Tensor:
         pieces = [self.corpora[task].pieces(row) for row in rows.tolist()]
@@ -90,6 +99,9 @@ class Cached:
     network: Network
     features: Mapping[str, Features]
     device: torch.device
+
+    def tokens(self, task: str, rows: np.ndarray) -> np.ndarray:  # noqa: ARG002
+        return np.zeros(len(rows), np.int64)
 
     def output(self, task: str, rows: np.ndarray, noise: Noise, shift: Shift = unmoved) -> Tensor:
         assert shift is unmoved, "there are no embeddings to shift when vectors are cached"
@@ -158,7 +170,6 @@ def _is_whole(folder: Path, shape: tuple[int, int]) -> bool:
     return bool(sizes) and set(sizes) == {4 * shape[0] * shape[1]}
 
 
-@torch.inference_mode()
 def _encode(
     network: Network,
     task: str,
@@ -174,15 +185,22 @@ def _encode(
     device = next(network.parameters()).device
     rows = CorpusRows(corpus)
     files: dict[str, np.memmap] = {}
-    for chosen in by_length(row_tokens(rows, view, template), budget(device)):
+
+    @torch.inference_mode()
+    def encode(chosen: np.ndarray) -> dict[str, list[np.ndarray]]:
         text, sides = lay_out(template, [rows[row] for row in chosen], view)
         pooled = network.encode(text.to(device), [task], SILENCE)
-        for group, x_SD in pooled.items():
-            name = group_name(group)
+        return {
+            group_name(group): [x_SD[places.to(device)].cpu().numpy() for places in sides.places]
+            for group, x_SD in pooled.items()
+        }
+
+    for chosen, vectors in by_batch(encode, row_tokens(rows, view, template), device):
+        for name, of_sides in vectors.items():
             if name not in files:
                 files[name] = np.memmap(beside / f"{name}.f32", np.float32, "w+", shape=shape)
-            for side, places in enumerate(sides.places):
-                files[name][side * len(corpus) + chosen] = x_SD[places.to(device)].cpu().numpy()
+            for side, vector in enumerate(of_sides):
+                files[name][side * len(corpus) + chosen] = vector
         tick()
     for file in files.values():
         file.flush()

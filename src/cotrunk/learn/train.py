@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from torch import Tensor
 
 from cotrunk.data.cache import Corpus
 from cotrunk.data.stream import Batch
@@ -17,6 +16,7 @@ from cotrunk.learn.forward import Forward
 from cotrunk.learn.guards import Finding
 from cotrunk.learn.metrics import Score, decide, overall, score
 from cotrunk.learn.optimizer import clip, set_learning_rate, update_average
+from cotrunk.learn.portions import add_gradients
 from cotrunk.learn.soft import soft_penalty
 from cotrunk.learn.state import (
     Due,
@@ -30,9 +30,7 @@ from cotrunk.learn.state import (
     save,
     tensors_of,
 )
-from cotrunk.model.initial import generator
-from cotrunk.model.network import Network, Shift, unmoved
-from cotrunk.model.noise import Noise
+from cotrunk.model.network import Network
 from cotrunk.runs.checkpoint import Checkpoint, write_checkpoint
 from cotrunk.runs.folder import RunFolder
 
@@ -163,14 +161,15 @@ def make_step(stage: Stage, run: RunFolder, at: Progress) -> Stepped:
         for batch in stage.stream.batches(at.step - stage.first)
         if not at.is_done(batch.task, recipe.patience)
     ]
-    losses: dict[str, list[float]] = {}
+    totals = [0.0] * len(batches)
     stage.optimizer.zero_grad(set_to_none=True)
-    for number, batch in enumerate(batches):
-        loss = batch_loss(stage, batch, at.step, number)
-        losses.setdefault(batch.task, []).append(loss.item())
-        (loss * (batch.share * weights[batch.task])).backward()
+    for portion, loss in add_gradients(stage, batches, at.step, weights):
+        totals[portion.batch] += portion.share * loss
         if stage.surgery:
-            stage.surgery.take(batch.task)
+            stage.surgery.take(batches[portion.batch].task)
+    losses: dict[str, list[float]] = {}
+    for batch, total in zip(batches, totals, strict=True):
+        losses.setdefault(batch.task, []).append(total)
     conflicts = stage.surgery.give(at.step) if stage.surgery else {}
     findings = stage.watch.look([task for task in losses if weights[task] > 0])
     if recipe.soft_l2 or recipe.soft_trace:  # after the look: it would hide a dead block
@@ -201,22 +200,6 @@ def make_step(stage: Stage, run: RunFolder, at: Progress) -> Stepped:
     run.append_metrics(record)
     _note(run, at, findings)
     return Stepped(at.step, epoch, mean, findings)
-
-
-def batch_loss(stage: Stage, batch: Batch, step: int, number: int) -> Tensor:
-    """The mean loss of a batch's rows, with what the smoothing adds."""
-    recipe, network = stage.recipe, stage.network
-    target_R = batch.target_R.to(stage.device)
-
-    def again(repeat: int = 0, shift: Shift = unmoved) -> Tensor:
-        noise = Noise(recipe.seed, step, number, repeat, device=stage.device)
-        return stage.forward.output(batch.task, batch.rows, noise, shift)
-
-    def criterion(output_RO: Tensor) -> Tensor:
-        return recipe.losses[batch.task](output_RO, target_R).mean()
-
-    random = generator(recipe.seed, f"smoothing {step} {number}")
-    return recipe.smoothing(network.tasks[batch.task], again, criterion, random)
 
 
 def measure(

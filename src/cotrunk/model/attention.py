@@ -14,6 +14,7 @@ from torch.autograd.function import once_differentiable
 
 from cotrunk.data.packing import Packed
 from cotrunk.model.cells import Cells
+from cotrunk.model.linear import Linear
 from cotrunk.model.noise import Noise
 from cotrunk.model.shape import Shape
 
@@ -166,8 +167,8 @@ class Attention(nn.Module):
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
-        self.qkv = nn.Linear(shape.width, 3 * shape.width)
-        self.out = nn.Linear(shape.width, shape.width)
+        self.qkv = Linear(shape.width, 3 * shape.width)
+        self.out = Linear(shape.width, shape.width)
         self.norm = nn.LayerNorm(shape.width, eps=shape.norm_eps)
         self.heads = shape.heads
         self.dropout = shape.dropout

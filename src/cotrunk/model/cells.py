@@ -5,6 +5,7 @@ C cells of all buckets and heads. Two letters on one axis (``NH``): one after th
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -26,6 +27,7 @@ class Cells:
     buckets: tuple[Bucket, ...]
 
     @staticmethod
+    @lru_cache(maxsize=16)  # the layers of a pass ask for the same
     def of(text: Packed, *, heads: int = 1) -> "Cells":
         head_H = torch.arange(heads, device=text.begin_T.device)
         first_T1 = (text.begin_T * heads + text.position_T)[:, None]

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from cotrunk.data.packing import Packed
 from cotrunk.model.attention import Attention
+from cotrunk.model.linear import Linear
 from cotrunk.model.noise import Noise
 from cotrunk.model.shape import Shape
 
@@ -24,8 +25,8 @@ class Layer(nn.Module):
     def __init__(self, shape: Shape) -> None:
         super().__init__()
         self.attention = Attention(shape)
-        self.up = nn.Linear(shape.width, shape.inner)
-        self.down = nn.Linear(shape.inner, shape.width)
+        self.up = Linear(shape.width, shape.inner)
+        self.down = Linear(shape.inner, shape.width)
         self.norm = nn.LayerNorm(shape.width, eps=shape.norm_eps)
         self.dropout = shape.dropout
 

@@ -3,6 +3,7 @@
 Shapes: T tokens, S sequences, R rows, D width.
 """
 
+import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import torch
@@ -216,7 +217,7 @@ class Network(nn.Module):
             views = [[vector] for vector in vectors] if about_each else [vectors]
             for frozen in self._ways(name, needed, tasks):
                 head = self.heads.copy_of(name)
-                call: Callable[..., Answer] = _Frozen(head) if frozen else head
+                call: Callable[..., Answer] = _frozen(head) if frozen else head
                 said[name, frozen] = [
                     call(view, self._reads(name, said, side if about_each else None), noise)
                     for side, view in enumerate(views)
@@ -251,17 +252,19 @@ class Network(nn.Module):
         return x
 
 
-class _Frozen:
-    """A head whose weights take no gradient, while its inputs do."""
+def _frozen(module: nn.Module) -> nn.Module:
+    """The same module, whose weights take no gradient while its inputs do.
 
-    def __init__(self, head: nn.Module) -> None:
-        self.head = head
-        self.weights = {name: p.detach() for name, p in head.named_parameters()}
-
-    def __call__(self, vectors: list[Tensor], reads: list[Tensor], noise: Noise) -> Answer:
-        answer = torch.func.functional_call(self.head, self.weights, (vectors, reads, noise))
-        assert isinstance(answer, Answer)
-        return answer
+    A twin, since others may be computing with the module itself.
+    """
+    twin = copy.copy(module)
+    twin.__dict__["_parameters"] = {
+        name: p if p is None else p.detach() for name, p in module._parameters.items()
+    }
+    twin.__dict__["_modules"] = {
+        name: m if m is None else _frozen(m) for name, m in module._modules.items()
+    }
+    return twin
 
 
 def make_heads(

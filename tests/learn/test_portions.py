@@ -1,0 +1,135 @@
+"""Portions of a step: every row once, even parts, and the gradient of the uncut step."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.testing import assert_close
+
+from cotrunk.experiment import prepare
+from cotrunk.learn import portions
+from cotrunk.learn.portions import LONG, SHORT, add_gradients, portions_of
+from cotrunk.model.noise import SILENCE
+from cotrunk.settings import read_settings
+
+STEPS = st.lists(
+    st.lists(st.integers(1, 128), min_size=1, max_size=64).map(np.array), min_size=1, max_size=6
+)
+
+
+@given(STEPS)
+def test_every_row_is_in_one_portion(step):
+    portions = portions_of(step)
+    for number, lengths in enumerate(step):
+        mine = [portion.chosen for portion in portions if portion.batch == number]
+        assert sorted(np.concatenate(mine).tolist()) == list(range(len(lengths)))
+
+
+@given(STEPS)
+def test_shares_of_a_batch_add_up_to_one(step):
+    portions = portions_of(step)
+    for number in range(len(step)):
+        shares = [portion.share for portion in portions if portion.batch == number]
+        assert sum(shares) == pytest.approx(1)
+
+
+@given(STEPS)
+def test_parts_of_a_batch_are_numbered_from_nought(step):
+    portions = portions_of(step)
+    for number in range(len(step)):
+        parts = sorted(portion.part for portion in portions if portion.batch == number)
+        assert parts == list(range(len(parts)))
+
+
+@given(STEPS)
+def test_the_longest_come_first(step):
+    tokens = [portion.tokens for portion in portions_of(step)]
+    assert tokens == sorted(tokens, reverse=True)
+
+
+def test_a_short_step_is_not_cut():
+    step = [np.full(16, 15), np.full(16, 15)]
+    assert sum(batch.sum() for batch in step) <= SHORT
+    assert [len(portion.chosen) for portion in portions_of(step)] == [16, 16]
+
+
+@pytest.mark.parametrize("batches", [1, 3, 5])
+def test_two_threads_that_take_the_next_portion_end_within_a_row_of_each_other(batches):
+    random = np.random.default_rng(0)
+    step = [random.integers(5, 60, 40) for _ in range(batches)]
+    assert sum(batch.sum() for batch in step) > SHORT
+    ends = [0, 0]
+    for portion in portions_of(step):
+        ends[ends.index(min(ends))] += portion.tokens
+    assert abs(ends[0] - ends[1]) <= 60 * batches
+
+
+def test_a_long_step_has_more_parts():
+    (step,) = [[np.full(100, 3 * LONG // 100)]]
+    assert len(portions_of(step)) == 6
+
+
+def test_without_tokens_nothing_is_cut():
+    assert len(portions_of([np.zeros(500, int), np.zeros(3, int)])) == 2
+
+
+READING = [
+    *("tasks.same.pair=concat", "tasks.same.reads=['mood']", "tasks.same.reading.gradient=frozen"),
+    *("tasks.alike.pair=concat", "tasks.alike.reads=['mood']"),
+]
+
+
+@pytest.fixture
+def cut_all(monkeypatch):
+    """Steps as short as the toy's are cut too, into several parts."""
+    monkeypatch.setattr(portions, "SHORT", 16)
+    monkeypatch.setattr(portions, "LONG", 256)
+
+
+def stage_of(toy, *changes):
+    return prepare(read_settings(toy, list(changes)), toy.parent).stages[0].make(lambda: None)
+
+
+def gradients(stage, threads):
+    """Those of one step, and its portions."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    batches = list(stage.stream.batches(0))
+    weights = dict.fromkeys(stage.network.tasks, 1.0)
+    try:
+        stage.network.zero_grad(set_to_none=True)
+        found = list(add_gradients(stage, batches, 0, weights))
+    finally:
+        torch.set_num_threads(before)
+    return {n: p.grad.to_dense().clone() for n, p in stage.trained.items() if p.grad is not None}, [
+        portion for portion, _ in found
+    ]
+
+
+@pytest.mark.parametrize("changes", [[], ["sharing.encoder=S2"], READING], ids=str)
+@pytest.mark.usefixtures("cut_all")
+def test_portions_add_up_to_the_gradient_of_whole_batches(toy, changes):
+    silent = [f"tasks.{task}.head.dropout=0" for task in ("mood", "same", "alike")]
+    stage = stage_of(toy, "encoder.dropout=0", "encoder.attention_dropout=0", *silent, *changes)
+    found, cut = gradients(stage, threads=2)
+    batches = list(stage.stream.batches(0))
+    assert len(cut) > len(batches)
+    stage.network.zero_grad(set_to_none=True)
+    for batch in batches:
+        out = stage.forward.output(batch.task, batch.rows, SILENCE)
+        stage.recipe.losses[batch.task](out, batch.target_R).mean().mul(batch.share).backward()
+    whole = {n: p.grad.to_dense() for n, p in stage.trained.items() if p.grad is not None}
+    assert_close(found, whole, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "changes", [[], READING, ["train.smooth=r-drop"], ["train.smooth=smart"]], ids=str
+)
+@pytest.mark.usefixtures("cut_all")
+def test_any_number_of_threads_gives_the_same_to_the_last_bit(toy, changes):
+    stage = stage_of(toy, *changes)
+    alone, cut = gradients(stage, threads=1)
+    assert len(cut) >= 4
+    for threads in (2, 4):
+        assert_close(gradients(stage, threads=threads)[0], alone, rtol=0, atol=0)

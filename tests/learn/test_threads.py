@@ -1,0 +1,86 @@
+"""Works on threads of their own: in order, one thread an operation, nothing left behind."""
+
+import threading
+
+import pytest
+import torch
+from threadpoolctl import threadpool_info
+
+from cotrunk.learn import threads as threads_of
+from cotrunk.learn.threads import in_order, threads_per_operation
+
+
+@pytest.fixture(params=[1, 2, 3])
+def threads(request):
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield request.param
+    torch.set_num_threads(before)
+
+
+def test_results_come_in_the_order_of_the_items(threads):  # noqa: ARG001
+    done = [threading.Event() for _ in range(6)]
+
+    def work(item):
+        if item % 2 == 0 and torch.get_num_threads() == 1 and threading.active_count() > 2:
+            done[item + 1].wait(timeout=5)  # an even item ends after the odd one beside it
+        done[item].set()
+        return item * 10
+
+    assert list(in_order(work, range(6))) == [0, 10, 20, 30, 40, 50]
+
+
+def test_an_operation_has_one_thread_where_there_are_works_for_all(threads):
+    items = range(threads)
+    assert list(in_order(lambda _: torch.get_num_threads(), items)) == [1] * threads
+
+
+def test_an_operation_of_few_works_has_one_thread_unless_others_are_lent(threads):
+    def count(_):
+        return torch.get_num_threads()
+
+    assert list(in_order(count, [0])) == [1]
+    assert list(in_order(count, [0], lend=True)) == [threads]
+
+
+def test_no_more_results_wait_than_there_are_threads(threads):
+    begun = []
+    found = in_order(begun.append, range(20))
+    for taken in range(20):
+        next(found)
+        assert len(begun) <= taken + 1 + threads
+
+
+def test_an_error_reaches_the_caller_and_leaves_the_number_of_threads(threads):
+    def work(item):
+        if item == 3:
+            raise ValueError("the fourth")
+        return item
+
+    found = in_order(work, range(50))
+    with pytest.raises(ValueError, match="the fourth"):
+        list(found)
+    assert torch.get_num_threads() == threads
+
+
+def test_a_caller_who_goes_away_leaves_the_number_of_threads(threads):
+    found = in_order(lambda item: item, range(50))
+    next(found)
+    found.close()
+    assert torch.get_num_threads() == threads
+
+
+def test_nothing_to_do_gives_nothing(threads):  # noqa: ARG001
+    assert list(in_order(lambda item: item, [])) == []
+
+
+def test_numpy_multiplies_on_as_many_threads_as_torch():
+    numpys = {library["filepath"] for library in threads_of._BLAS.info()}
+
+    def count():
+        return {lib["num_threads"] for lib in threadpool_info() if lib["filepath"] in numpys}
+
+    before = count()
+    with threads_per_operation(1):
+        assert count() == {1}
+    assert count() == before
