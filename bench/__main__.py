@@ -1,11 +1,13 @@
 """``python -m bench``: every comparison, a table, and results/bench.json."""
 
 import argparse
+import gc
 import json
 import logging
 import os
 import sys
 import tempfile
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,8 +15,9 @@ from pathlib import Path
 import torch
 
 from bench import frozen, gradients, inference, reading, scale, training
-from bench.timing import Result
+from bench.timing import Result, is_busy, spend
 from bench.work import Bench
+from cotrunk.errors import UserError
 
 ALL: dict[str, Callable[[Bench], Iterator[Result]]] = {
     **training.FAMILY,
@@ -31,14 +34,14 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="a third of the rounds")
     parser.add_argument("--only", nargs="+", choices=list(ALL), metavar="NAME", default=list(ALL))
     parser.add_argument("--data", type=Path, help="folder with the course's files")
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("-o", "--out", type=Path, default=Path("results/bench.json"))
     chosen = parser.parse_args()
     torch.set_num_threads(chosen.threads)
     warnings.simplefilter("ignore")  # the peers' own
     logging.disable(logging.WARNING)
-    if os.getloadavg()[0] > (os.cpu_count() or 1) / 2:
-        say(f"the machine is busy (load {os.getloadavg()[0]:.1f}): intervals will be wide")
+    if is_busy([spend(lambda: time.sleep(1))]):
+        say("others compute on this machine: intervals will be wide")
     bench = Bench(chosen.data, chosen.quick)
     say(f"{'':30}{'ours':>10}{'peer':>10}  {'ratio':>6}  interval")
     with tempfile.TemporaryDirectory() as cache:
@@ -50,6 +53,10 @@ def main() -> int:
                     say(line(result))
             except ImportError as error:
                 say(f"{name:30}left out: {error.name or error} is not installed")
+            except UserError as error:
+                say(f"error: {error}")
+                return 2
+            gc.collect()
     return 0
 
 

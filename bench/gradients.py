@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from bench.peers import OneModel, PaddedSteps, loss_of, padded
 from bench.timing import Result, compare
+from bench.training import several
 from bench.work import Bench, Rows, Steps, batches, stage_of
 from cotrunk.data.packing import Sides, pack
 from cotrunk.learn.state import Stage
@@ -21,8 +22,8 @@ PCGRAD = "train.gradients=pcgrad"
 MEMORY = """
 import sys, torch, pathlib, json
 from bench.work import Bench, Steps, stage_of
-torch.set_num_threads(1)
-data, change = json.loads(sys.argv[1])
+data, change, threads = json.loads(sys.argv[1])
+torch.set_num_threads(threads)
 steps = Steps(stage_of(Bench(data and pathlib.Path(data), True), change))
 for _ in range(4): steps()
 status = pathlib.Path("/proc/self/status").read_text()
@@ -32,8 +33,8 @@ print(int(status.split("VmHWM:")[1].split()[0]) / 1024)
 
 def against_sum(bench: Bench) -> Iterator[Result]:
     ours, plain = Steps(stage_of(bench, PCGRAD)), Steps(stage_of(bench))
-    rounds = bench.rounds(12)
-    yield compare("pcgrad-time-of-sum", ours, plain, rounds=rounds, meaning="times")
+    a, b = several(ours), several(plain)
+    yield compare("pcgrad-time-of-sum", a, b, rounds=bench.rounds(9), meaning="times")
     mine, other = [], []
     for _ in range(1 if bench.quick else 3):
         mine.append(_peak(bench, PCGRAD))
@@ -48,7 +49,8 @@ def against_sum(bench: Bench) -> Iterator[Result]:
 
 def _peak(bench: Bench, change: str) -> float:
     """MB. Not from ``getrusage``: there a child starts at the peak of its parent."""
-    about = json.dumps([str(bench.data) if bench.data else None, change])
+    data = str(bench.data) if bench.data else None
+    about = json.dumps([data, change, torch.get_num_threads()])
     run = subprocess.run(
         [sys.executable, "-c", MEMORY, about], check=True, capture_output=True, text=True
     )

@@ -5,14 +5,17 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import torch
 
 Work = Callable[[], object]
 DRAWS = 2000
-PATIENCE = 1.15
-"""Wall time above this times CPU time: the machine was busy with something else."""
+PATIENCE = 0.1
+"""Processors that others may use before the machine counts as busy."""
+TICKS = Path("/proc/stat")
 
 
 @dataclass(frozen=True)
@@ -32,19 +35,38 @@ class Result:
     busy: bool = False
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return asdict(self) | {"threads": torch.get_num_threads()}
 
 
 @dataclass(frozen=True)
 class Spent:
+    """Seconds; ``others`` of all processors, by processes that are not ours."""
+
     cpu: float
     wall: float
+    others: float
 
 
 def spend(work: Work) -> Spent:
+    every, own = machine_seconds(), own_seconds()
     wall, cpu = time.perf_counter(), time.process_time()
     work()
-    return Spent(time.process_time() - cpu, time.perf_counter() - wall)
+    cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    return Spent(cpu, wall, (machine_seconds() - every) - (own_seconds() - own))
+
+
+def own_seconds() -> float:
+    """CPU time of this process and of those it has waited for."""
+    return sum(os.times()[:4])
+
+
+def machine_seconds() -> float:
+    """CPU time of all processors that was not idle, what other guests stole included."""
+    if not TICKS.exists():
+        return own_seconds()
+    user, nice, system, _idle, _wait, *rest = map(int, TICKS.read_text().split("\n")[0].split()[1:])
+    irq, soft, stolen = rest[:3]
+    return (user + nice + system + irq + soft + stolen) / os.sysconf("SC_CLK_TCK")
 
 
 def compare(
@@ -92,9 +114,8 @@ def spread(above: list[float], below: list[float], *, busy: bool) -> tuple[float
 
 
 def is_busy(times: list[Spent]) -> bool:
-    """Someone else computes on this machine: time passes in which we do not run."""
-    waited = statistics.median(s.wall / max(s.cpu, 1e-9) for s in times) > PATIENCE
-    return waited or os.getloadavg()[0] > (os.cpu_count() or 1)
+    """Someone else computed on this machine meanwhile."""
+    return statistics.median(s.others / max(s.wall, 1e-9) for s in times) > PATIENCE
 
 
 def _median(times: list[Spent]) -> float:

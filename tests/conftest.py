@@ -2,10 +2,12 @@
 
 import csv
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from cotrunk.experiment import prepare
 from cotrunk.learn.train import Interrupt, Stepped, train
@@ -21,6 +23,14 @@ WORDS = ["good", "bad", "plot", "actor", "slow", "fine", "dull", "bright", "tea"
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test reads what another one, or the user, has cached."""
     monkeypatch.setenv("COTRUNK_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture(autouse=True)
+def own_threads() -> Iterator[None]:
+    """No test leaves another number of threads behind."""
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
 
 
 def sentence(random: np.random.Generator) -> str:

@@ -48,6 +48,8 @@ SETTINGS = [
     ("frozen", "train.freeze=encoder", "sharing.encoder=S2"),
     ("projected", "sharing.pal.size=8", "sharing.pal.heads=2"),
     ("soft", "sharing.soft.l2=1e-3"),
+    ("threads", "train.threads=2", "train.batch=16", "train.epochs=4"),
+    ("threads and pcgrad", "train.threads=2", "train.batch=16", "train.gradients=pcgrad"),
 ]
 
 
@@ -61,7 +63,7 @@ def test_a_run_cut_in_the_middle_and_resumed_is_bit_identical(toy, tmp_path, cha
 
 
 def test_killed_at_random_moments_a_run_still_ends_bit_identical(toy, tmp_path):
-    settings = ["--set", "train.epochs=5", "train.checkpoint=3"]
+    settings = ["--set", "train.epochs=5", "train.checkpoint=3", "train.threads=2"]
     assert train(toy, tmp_path / "whole", *settings) == 0
     chance = random.Random(7)
     run = tmp_path / "killed"
@@ -81,7 +83,8 @@ def test_killed_at_random_moments_a_run_still_ends_bit_identical(toy, tmp_path):
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_leaves_a_checkpoint_and_says_so_in_the_exit_code(toy, tmp_path, number, code):
     run = tmp_path / "run"
-    arguments = command(toy, run, "--set", "train.epochs=2000", "train.evaluate=never")
+    changes = ["train.epochs=2000", "train.evaluate=never", "train.threads=2"]
+    arguments = command(toy, run, "--set", *changes)
     worker = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True)
     assert worker.stderr is not None
     while "step" not in worker.stderr.readline():

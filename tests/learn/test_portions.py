@@ -9,7 +9,7 @@ from torch.testing import assert_close
 
 from cotrunk.experiment import prepare
 from cotrunk.learn import portions
-from cotrunk.learn.portions import LONG, SHORT, add_gradients, portions_of
+from cotrunk.learn.portions import TOKENS_PER_PART, TOKENS_UNCUT, add_gradients, portions_of
 from cotrunk.model.noise import SILENCE
 from cotrunk.settings import read_settings
 
@@ -50,15 +50,15 @@ def test_the_longest_come_first(step):
 
 def test_a_short_step_is_not_cut():
     step = [np.full(16, 15), np.full(16, 15)]
-    assert sum(batch.sum() for batch in step) <= SHORT
+    assert sum(batch.sum() for batch in step) <= TOKENS_UNCUT
     assert [len(portion.chosen) for portion in portions_of(step)] == [16, 16]
 
 
 @pytest.mark.parametrize("batches", [1, 3, 5])
-def test_two_threads_that_take_the_next_portion_end_within_a_row_of_each_other(batches):
+def test_two_threads_that_take_the_next_portion_end_within_a_row_a_batch_of_each_other(batches):
     random = np.random.default_rng(0)
     step = [random.integers(5, 60, 40) for _ in range(batches)]
-    assert sum(batch.sum() for batch in step) > SHORT
+    assert sum(batch.sum() for batch in step) > TOKENS_UNCUT
     ends = [0, 0]
     for portion in portions_of(step):
         ends[ends.index(min(ends))] += portion.tokens
@@ -66,8 +66,7 @@ def test_two_threads_that_take_the_next_portion_end_within_a_row_of_each_other(b
 
 
 def test_a_long_step_has_more_parts():
-    (step,) = [[np.full(100, 3 * LONG // 100)]]
-    assert len(portions_of(step)) == 6
+    assert len(portions_of([np.full(100, 6 * TOKENS_PER_PART // 100)])) == 6
 
 
 def test_without_tokens_nothing_is_cut():
@@ -83,8 +82,8 @@ READING = [
 @pytest.fixture
 def cut_all(monkeypatch):
     """Steps as short as the toy's are cut too, into several parts."""
-    monkeypatch.setattr(portions, "SHORT", 16)
-    monkeypatch.setattr(portions, "LONG", 256)
+    monkeypatch.setattr(portions, "TOKENS_UNCUT", 16)
+    monkeypatch.setattr(portions, "TOKENS_PER_PART", 128)
 
 
 def stage_of(toy, *changes):
@@ -127,9 +126,48 @@ def test_portions_add_up_to_the_gradient_of_whole_batches(toy, changes):
     "changes", [[], READING, ["train.smooth=r-drop"], ["train.smooth=smart"]], ids=str
 )
 @pytest.mark.usefixtures("cut_all")
-def test_any_number_of_threads_gives_the_same_to_the_last_bit(toy, changes):
+def test_as_many_threads_as_portions_give_the_same_to_the_last_bit_as_one(toy, changes):
     stage = stage_of(toy, *changes)
     alone, cut = gradients(stage, threads=1)
     assert len(cut) >= 4
     for threads in (2, 4):
         assert_close(gradients(stage, threads=threads)[0], alone, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("method", ["pcgrad", "gradvac"])
+@pytest.mark.usefixtures("cut_all")
+def test_surgery_on_portions_is_that_on_whole_batches(toy, method):
+    silent = [f"tasks.{task}.head.dropout=0" for task in ("mood", "same", "alike")]
+    stage = stage_of(
+        toy,
+        *("encoder.dropout=0", "encoder.attention_dropout=0", "sharing.encoder=S2", *silent),
+        f"train.gradients={method}",
+    )
+    batches, weights = list(stage.stream.batches(0)), {"mood": 1.0, "same": 0.5, "alike": 2.0}
+    for portion, _ in add_gradients(stage, batches, 0, weights):
+        stage.surgery.take(batches[portion.batch].task)
+    stage.surgery.give(0)
+    found = {name: p.grad.to_dense().clone() for name, p in stage.trained.items()}
+    stage.surgery.state.clear()
+    stage.network.zero_grad(set_to_none=True)
+    for batch in batches:
+        out = stage.forward.output(batch.task, batch.rows, SILENCE)
+        loss = stage.recipe.losses[batch.task](out, batch.target_R).mean()
+        (loss * batch.share * weights[batch.task]).backward()
+        stage.surgery.take(batch.task)
+    stage.surgery.give(0)
+    whole = {name: p.grad.to_dense() for name, p in stage.trained.items()}
+    assert_close(found, whole, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.usefixtures("cut_all")
+def test_losses_of_portions_add_up_to_that_of_their_batch(toy):
+    silent = [f"tasks.{task}.head.dropout=0" for task in ("mood", "same", "alike")]
+    stage = stage_of(toy, "encoder.dropout=0", "encoder.attention_dropout=0", *silent)
+    batches, totals = list(stage.stream.batches(0)), {}
+    for portion, loss in add_gradients(stage, batches, 0, dict.fromkeys(stage.network.tasks, 1.0)):
+        totals[portion.batch] = totals.get(portion.batch, 0) + portion.share * loss
+    for number, batch in enumerate(batches):
+        out = stage.forward.output(batch.task, batch.rows, SILENCE)
+        whole = stage.recipe.losses[batch.task](out, batch.target_R).mean().item()
+        assert totals[number] == pytest.approx(whole, rel=1e-5)

@@ -18,16 +18,39 @@ def threads(request):
     torch.set_num_threads(before)
 
 
-def test_results_come_in_the_order_of_the_items(threads):  # noqa: ARG001
-    done = [threading.Event() for _ in range(6)]
+def test_results_come_in_the_order_of_the_items(threads):
+    begun, later = threading.Barrier(min(threads, 2), timeout=30), threading.Event()
 
     def work(item):
-        if item % 2 == 0 and torch.get_num_threads() == 1 and threading.active_count() > 2:
-            done[item + 1].wait(timeout=5)  # an even item ends after the odd one beside it
-        done[item].set()
+        if item < 2 and threads > 1:
+            begun.wait()
+        if item == 0 and threads > 1:
+            assert later.wait(timeout=30)  # the first ends after the second
+        if item == 1:
+            later.set()
         return item * 10
 
     assert list(in_order(work, range(6))) == [0, 10, 20, 30, 40, 50]
+
+
+def test_callers_on_several_threads_take_turns_and_leave_all_as_it_was(threads):
+    found, libraries = {}, threads_of._BLAS.info()
+
+    def call(name):
+        found[name] = list(in_order(lambda item: (name, item), range(30)))
+
+    callers = [threading.Thread(target=call, args=(name,)) for name in "abc"]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert found == {name: [(name, item) for item in range(30)] for name in "abc"}
+    fresh = []
+    last = threading.Thread(target=lambda: fresh.append(torch.get_num_threads()))
+    last.start()
+    last.join()
+    assert fresh == [threads]
+    assert threads_of._BLAS.info() == libraries
 
 
 def test_an_operation_has_one_thread_where_there_are_works_for_all(threads):
@@ -35,12 +58,12 @@ def test_an_operation_has_one_thread_where_there_are_works_for_all(threads):
     assert list(in_order(lambda _: torch.get_num_threads(), items)) == [1] * threads
 
 
-def test_an_operation_of_few_works_has_one_thread_unless_others_are_lent(threads):
+def test_an_operation_of_few_works_has_one_thread_unless_idle_ones_are_shared(threads):
     def count(_):
         return torch.get_num_threads()
 
     assert list(in_order(count, [0])) == [1]
-    assert list(in_order(count, [0], lend=True)) == [threads]
+    assert list(in_order(count, [0], share_idle_threads=True)) == [threads]
 
 
 def test_no_more_results_wait_than_there_are_threads(threads):
@@ -83,4 +106,5 @@ def test_numpy_multiplies_on_as_many_threads_as_torch():
     before = count()
     with threads_per_operation(1):
         assert count() == {1}
+    assert list(in_order(lambda _: count(), range(4))) == [{1}] * 4
     assert count() == before

@@ -1,5 +1,7 @@
 """Linear layers by numpy: what torch gives, forward and backward."""
 
+import warnings
+
 import pytest
 import torch
 from torch.testing import assert_close
@@ -56,7 +58,7 @@ def test_only_what_is_asked_for_is_multiplied(by_numpy):
         torch.randn(2, 16),
         torch.randn(100, 16, dtype=torch.float64),
         torch.randn(16, 100).T,
-        torch.randn(4, 100, 16),
+        torch.randn(100, 4, 16),
     ],
     ids=["few tokens", "double", "not contiguous", "three axes"],
 )
@@ -70,3 +72,16 @@ def test_operations_of_several_threads_go_through_torch(by_numpy):
     with threads_per_operation(2):
         Linear(16, 8)(torch.randn(100, 16))
     assert not by_numpy
+
+
+def test_what_is_not_finite_is_passed_on_without_a_warning(by_numpy):
+    layer = Linear(16, 8)
+    x = torch.full((100, 16), 3e38)
+    x[0, 0] = torch.inf
+    x.requires_grad_()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        out = layer(x * 10)
+        out.sum().backward()
+    assert not out.isfinite().any()
+    assert by_numpy

@@ -4,7 +4,8 @@ Shapes: T tokens, S sequences, R rows, N sequences of a bucket, L the longest of
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -42,7 +43,7 @@ class Packed:
 
     ``place_S`` gives, for the sequences in the order they came, where they now stand. The cells of
     all buckets lie end to end too: the sequence of token t has those from ``begin_T[t]`` on, as
-    many as the ``longest_T[t]`` of its bucket.
+    many as the ``longest_T[t]`` of its bucket. ``layouts`` are for attention to remember.
     """
 
     token_T: Tensor
@@ -54,6 +55,7 @@ class Packed:
     length_S: Tensor
     place_S: Tensor
     buckets: tuple[Bucket, ...]
+    layouts: dict[int, Any] = field(default_factory=dict, repr=False)
 
     @property
     def sequences(self) -> int:
@@ -67,7 +69,8 @@ class Packed:
             for field, value in vars(self).items()
             if isinstance(value, Tensor)
         }
-        return replace(self, **moved, buckets=tuple(b.to(device) for b in self.buckets))
+        buckets = tuple(bucket.to(device) for bucket in self.buckets)
+        return replace(self, **moved, buckets=buckets, layouts={})
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import json
 import shutil
 import uuid
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Protocol
@@ -195,13 +196,14 @@ def _encode(
             for group, x_SD in pooled.items()
         }
 
-    for chosen, vectors in by_batch(encode, row_tokens(rows, view, template), device):
-        for name, of_sides in vectors.items():
-            if name not in files:
-                files[name] = np.memmap(beside / f"{name}.f32", np.float32, "w+", shape=shape)
-            for side, vector in enumerate(of_sides):
-                files[name][side * len(corpus) + chosen] = vector
-        tick()
+    with closing(by_batch(encode, row_tokens(rows, view, template), device)) as batches:
+        for chosen, vectors in batches:
+            for name, of_sides in vectors.items():
+                if name not in files:
+                    files[name] = np.memmap(beside / f"{name}.f32", np.float32, "w+", shape=shape)
+                for side, vector in enumerate(of_sides):
+                    files[name][side * len(corpus) + chosen] = vector
+            tick()
     for file in files.values():
         file.flush()
     try:

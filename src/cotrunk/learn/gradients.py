@@ -47,9 +47,9 @@ def place_of(name: str) -> str:
 class Surgery:
     """Holds the tasks' gradients of a step until all are there, then combines them.
 
-    Private parameters are left as ``backward`` fills them. One graph is alive at a time: a task's
-    gradient is taken right after its own backward pass. ``lengths`` are those of the last step's
-    gradients in the last block that all of its tasks move.
+    Private parameters are left alone. A task's gradient is taken as soon as it is there, portion by
+    portion. ``lengths`` are those of the last step's gradients in the last block that all of its
+    tasks move.
     """
 
     def __init__(

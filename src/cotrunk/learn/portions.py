@@ -1,9 +1,11 @@
 """The batches of a step in portions, whose gradients are found at once and added up in order.
 
-How a step is cut depends on its rows alone, never on the number of threads.
+How a step is cut depends on its rows alone, never on the number of threads; with more threads than
+portions, operations have several, and may round otherwise.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,8 +19,8 @@ from cotrunk.model.initial import generator
 from cotrunk.model.network import Shift, unmoved
 from cotrunk.model.noise import Noise
 
-SHORT, LONG = 512, 2048
-"""Tokens: a step of fewer is not cut, nor worth a thread; one of many more has several parts."""
+TOKENS_UNCUT, TOKENS_PER_PART = 512, 1024
+"""A step of no more than the first is not cut, nor worth a thread."""
 
 
 @dataclass(frozen=True)
@@ -35,22 +37,27 @@ class Portion:
     share: float
 
 
-def portions_of(tokens: Sequence[np.ndarray]) -> list[Portion]:
-    """A step cut into even parts, for two processors or more; ``tokens`` of each batch's rows.
+def is_cut(total: int) -> bool:
+    """Whether a step of so many tokens is."""
+    return total > TOKENS_UNCUT
 
-    A part may end within a batch. The longest portions come first, so that at the end no thread
+
+def portions_of(tokens: Sequence[np.ndarray]) -> list[Portion]:
+    """A step cut into two even stretches, or four or six; ``tokens`` of each batch's rows.
+
+    A stretch may end within a batch. The longest portions come first, so that at the end no thread
     has long to wait for another.
     """
     total = int(sum(batch.sum() for batch in tokens))
-    parts = 2 * max(1, round(total / LONG)) if total > SHORT else 1
+    stretches = 2 * max(1, round(total / (2 * TOKENS_PER_PART))) if is_cut(total) else 1
     portions: list[Portion] = []
     before = 0
     for number, length_R in enumerate(tokens):
         order = np.argsort(length_R, kind="stable")
         middle_R = before + np.cumsum(length_R[order]) - length_R[order] / 2
-        part_R = (middle_R * parts / max(total, 1)).astype(int)
-        for part, which in enumerate(np.unique(part_R)):
-            chosen = np.sort(order[part_R == which])
+        stretch_R = (middle_R * stretches / max(total, 1)).astype(int)
+        for part, stretch in enumerate(np.unique(stretch_R)):
+            chosen = np.sort(order[stretch_R == stretch])
             mine = int(length_R[chosen].sum())
             portions.append(Portion(number, part, chosen, mine, len(chosen) / len(order)))
         before += int(length_R.sum())
@@ -67,17 +74,25 @@ def add_gradients(
     def work(portion: Portion) -> tuple[float, list[Tensor | None]]:
         batch = batches[portion.batch]
         loss = portion_loss(stage, batch, portion, step)
-        counts = portion.share * batch.share * weights[batch.task]
-        grads = torch.autograd.grad(loss * counts, parameters, allow_unused=True)
+        weight = portion.share * batch.share * weights[batch.task]
+        grads = torch.autograd.grad(loss * weight, parameters, allow_unused=True)
         return loss.item(), _apart(grads)
 
-    many = sum(portion.tokens for portion in portions) > SHORT
-    found = in_order(work, portions, lend=True) if many else map(work, portions)
-    for portion, (loss, grads) in zip(portions, found, strict=True):
+    def add(grads: list[Tensor | None]) -> None:
         for parameter, grad in zip(parameters, grads, strict=True):
             if grad is not None:
                 parameter.grad = grad if parameter.grad is None else parameter.grad.add_(grad)
-        yield portion, loss
+
+    if not is_cut(sum(portion.tokens for portion in portions)):
+        for portion in portions:
+            loss, grads = work(portion)
+            add(grads)
+            yield portion, loss
+        return
+    with closing(in_order(work, portions, share_idle_threads=True)) as found:
+        for portion, (loss, grads) in zip(portions, found, strict=True):
+            add(grads)
+            yield portion, loss
 
 
 def portion_loss(stage: Stage, batch: Batch, portion: Portion, step: int) -> Tensor:

@@ -21,7 +21,7 @@ Criterion = Callable[[Tensor], Tensor]
 
 
 class Again(Protocol):
-    """Runs one batch as often as it is asked: each ``repeat`` drops other units."""
+    """Runs the same rows as often as it is asked: each ``repeat`` drops other units."""
 
     def __call__(self, repeat: int = 0, shift: Shift = unmoved) -> Tensor: ...
 

@@ -5,7 +5,6 @@ C cells of all buckets and heads. Two letters on one axis (``NH``): one after th
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -27,8 +26,15 @@ class Cells:
     buckets: tuple[Bucket, ...]
 
     @staticmethod
-    @lru_cache(maxsize=16)  # the layers of a pass ask for the same
     def of(text: Packed, *, heads: int = 1) -> "Cells":
+        """Made once for all layers that ask."""
+        if heads not in text.layouts:
+            text.layouts[heads] = Cells._make(text, heads)
+        found: Cells = text.layouts[heads]
+        return found
+
+    @staticmethod
+    def _make(text: Packed, heads: int) -> "Cells":
         head_H = torch.arange(heads, device=text.begin_T.device)
         first_T1 = (text.begin_T * heads + text.position_T)[:, None]
         place_TH = (first_T1 + head_H * text.longest_T[:, None]).flatten()

@@ -18,12 +18,14 @@ def _has_faster_products() -> bool:
     """Torch's MKL holds back on processors of AMD: numpy's OpenBLAS is 5 to 8 % faster there."""
     known = Path("/proc/cpuinfo")
     processor = known.read_text() if known.exists() else platform.processor()
-    libraries = {library["internal_api"] for library in threadpool_info()}
-    return (
-        "AuthenticAMD" in processor
-        and "openblas" in libraries
-        and torch.backends.mkl.is_available()
-    )
+    # Built on OpenMP, it would take threads of its own beside torch's.
+    numpys = [
+        library
+        for library in threadpool_info()
+        if library["internal_api"] == "openblas" and library["threading_layer"] == "pthreads"
+    ]
+    openblas = any("numpy" in library["filepath"] for library in numpys)
+    return "AuthenticAMD" in processor and openblas and torch.backends.mkl.is_available()
 
 
 BY_NUMPY = _has_faster_products()
@@ -46,7 +48,8 @@ class Linear(nn.Linear):
 
 def _is_for_numpy(x_TD: Tensor) -> bool:
     return (
-        x_TD.device.type == "cpu"
+        x_TD.ndim == 2
+        and x_TD.device.type == "cpu"
         and x_TD.dtype == torch.float32
         and len(x_TD) > FEW
         and x_TD.is_contiguous()
@@ -65,7 +68,7 @@ class _Product(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_TO: Tensor) -> tuple[Tensor | None, ...]:
-        x_TD, weight_OD = ctx.saved_tensors
+        (x_TD, weight_OD), grad_TO = ctx.saved_tensors, grad_TO.contiguous()
         needs_x, needs_weight, needs_bias = ctx.needs_input_grad
         return (
             _times(grad_TO, weight_OD) if needs_x else None,
@@ -76,5 +79,6 @@ class _Product(torch.autograd.Function):
 
 def _times(left: Tensor, right: Tensor) -> Tensor:
     out = left.new_empty(left.shape[0], right.shape[1])
-    np.matmul(left.detach().numpy(), right.detach().numpy(), out=out.numpy())
+    with np.errstate(all="ignore"):  # what is not finite is found where losses are looked at
+        np.matmul(left.detach().numpy(), right.detach().numpy(), out=out.numpy())
     return out

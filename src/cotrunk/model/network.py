@@ -3,8 +3,8 @@
 Shapes: T tokens, S sequences, R rows, D width.
 """
 
-import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy as shallow_copy
 
 import torch
 import torch.nn.functional as F
@@ -253,11 +253,11 @@ class Network(nn.Module):
 
 
 def _frozen(module: nn.Module) -> nn.Module:
-    """The same module, whose weights take no gradient while its inputs do.
+    """A twin of a module, whose weights take no gradient while its inputs do.
 
-    A twin, since others may be computing with the module itself.
+    Another thread may be computing with the module itself.
     """
-    twin = copy.copy(module)
+    twin = shallow_copy(module)
     twin.__dict__["_parameters"] = {
         name: p if p is None else p.detach() for name, p in module._parameters.items()
     }
