@@ -182,6 +182,21 @@ def test_plan_refuses_one_that(cotrunk, options, finding):
     assert said.err.count("\n") == 1
 
 
+def test_plan_and_data_check_change_settings_as_training_does(cotrunk, toy):
+    changed = ["--set", "sharing.encoder=I2", "tasks.mood.dev=mood-train.csv"]
+    planned = cotrunk("plan", toy, *changed, "--json").document["parameters"]["total"]
+    assert planned == cotrunk("train", toy, *changed, "--dry-run", "--json").document["parameters"]
+    assert planned > cotrunk("plan", toy, "--json").document["parameters"]["total"]
+    mood = cotrunk("data", "check", toy, *changed, "--json").document["tasks"]["mood"]
+    assert mood["dev"]["rows_in_train"] == mood["dev"]["rows"]
+
+
+def test_plan_refuses_changes_of_no_config(cotrunk):
+    said = cotrunk("plan", "--set", "sharing.encoder=I2")
+    assert said.code == 2
+    assert "--set changes a config, and none is given" in said.err
+
+
 def test_plan_takes_a_config_or_options_but_not_both(cotrunk, toy):
     said = cotrunk("plan", toy, "--encoder", "S2")
     assert said.code == 2

@@ -84,6 +84,7 @@ def parser() -> argparse.ArgumentParser:
         run="data check",
     )
     check.add_argument("config", metavar="CONFIG")
+    _several(check, "--set", "KEY=VALUE", "change settings, as in `train`")
 
     plan = _command(
         commands, "plan", "count parameters and draw who owns what, without weights or data"
@@ -91,6 +92,7 @@ def parser() -> argparse.ArgumentParser:
     plan.add_argument(
         "config", metavar="CONFIG", nargs="?", help="a config; or give the options below"
     )
+    _several(plan, "--set", "KEY=VALUE", "change settings of the config, as in `train`")
     plan.add_argument(
         "--shape", metavar="NAME", help="bert-base, minilm, tiny... (default: bert-base)"
     )

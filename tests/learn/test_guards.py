@@ -95,6 +95,12 @@ def test_predictions_that_are_constant_but_for_a_few_rows_are_named(positive, na
         assert "all 20212 rows are predicted 0, which alone scores 0.625" in str(found)
 
 
+def test_a_class_that_is_always_predicted_is_named_as_the_data_have_it():
+    mood = Task("mood", "classes", 1, classes=("sad", "glad"))
+    found = guards.constant_predictions(mood, np.ones(8), np.arange(8) % 2)
+    assert "all 8 rows are predicted glad, which alone scores 0.500" in str(found)
+
+
 def test_constant_predictions_are_right_where_the_labels_are_constant():
     assert guards.constant_predictions(PARA, np.ones(9), np.ones(9)) is None
     assert guards.constant_predictions(PARA, np.ones(0), np.ones(0)) is None

@@ -57,7 +57,7 @@ def _seen_from(folder: Path, data: str | None) -> str | None:
 
 def data_check(arguments: Namespace) -> Document:
     path = Path(arguments.config)
-    settings = read_settings(path)
+    settings = read_settings(path, arguments.set)
     tasks = blueprint.tasks_of(settings)
     pretrained = find(settings.encoder.weights, base=path.parent)
     views = blueprint.views_of(settings, pretrained.shape)
@@ -101,11 +101,15 @@ def _planned(arguments: Namespace) -> tuple[Ledger, dict[str, list[str]]]:
     options = {name: getattr(arguments, name) for name in PLAN_OPTIONS}
     given = {name: value for name, value in options.items() if value is not None}
     if arguments.config is None:
+        if arguments.set:
+            raise UserError(
+                "--set changes a config, and none is given; name it, or use the options"
+            )
         return _planned_options(**given), {}
     if given:
         option = next(iter(given)).replace("_", "-")
         raise UserError(f"--{option}: {arguments.config} says that already; change it there")
-    return _planned_config(Path(arguments.config))
+    return _planned_config(Path(arguments.config), arguments.set)
 
 
 def _planned_options(
@@ -159,8 +163,8 @@ def _head_sizes(text: str | None, tasks: list[str], shape: Shape) -> dict[str, i
     return {task: (shape.width + 1) * int(count) for task, count in zip(tasks, counts, strict=True)}
 
 
-def _planned_config(path: Path) -> tuple[Ledger, dict[str, list[str]]]:
-    settings = read_settings(path)
+def _planned_config(path: Path, changes: Sequence[str]) -> tuple[Ledger, dict[str, list[str]]]:
+    settings = read_settings(path, list(changes))
     tasks = blueprint.tasks_of(settings)
     shape = find(settings.encoder.weights, base=path.parent).shape
     heads = blueprint.head_plans(settings, tasks)

@@ -63,9 +63,14 @@ def constant_predictions(task: Task, predicted: np.ndarray, gold: np.ndarray) ->
     return Finding(
         "constant-predictions",
         f"dev of task {task.name}",
-        f"{rows} rows are predicted {commonest:g}{worth}",
+        f"{rows} rows are predicted {spelled(task, commonest)}{worth}",
         "the task is not learning: look at its loss and gradient, its lr and its weight",
     )
+
+
+def spelled(task: Task, label: float) -> str:
+    """A label as the data have it: a class by its name."""
+    return task.classes[int(label)] if task.kind == "classes" else f"{label:g}"
 
 
 def undefined_score(task: Task, predicted: np.ndarray, gold: np.ndarray) -> Finding | None:
