@@ -16,8 +16,7 @@ import torch
 
 from bench import frozen, gradients, inference, reading, scale, training
 from bench.timing import Result, is_busy, spend
-from bench.work import Bench
-from cotrunk.errors import UserError
+from bench.work import FILES, Bench
 
 ALL: dict[str, Callable[[Bench], Iterator[Result]]] = {
     **training.FAMILY,
@@ -37,6 +36,10 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("-o", "--out", type=Path, default=Path("results/bench.json"))
     chosen = parser.parse_args()
+    if chosen.threads < 1:
+        parser.error("--threads must be 1 or more")
+    if chosen.data and (missing := [n for n in FILES.values() if not (chosen.data / n).is_file()]):
+        parser.error(f"--data {chosen.data} has no {', '.join(missing)}")
     torch.set_num_threads(chosen.threads)
     warnings.simplefilter("ignore")  # the peers' own
     logging.disable(logging.WARNING)
@@ -53,9 +56,6 @@ def main() -> int:
                     say(line(result))
             except ImportError as error:
                 say(f"{name:30}left out: {error.name or error} is not installed")
-            except UserError as error:
-                say(f"error: {error}")
-                return 2
             gc.collect()
     return 0
 
