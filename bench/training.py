@@ -80,13 +80,13 @@ def gemm_share(bench: Bench) -> Iterator[Result]:
 
 def _shares(name: str, stage: Stage, rounds: int) -> Iterator[Result]:
     """Our operations per second of a step, beside those of large matrix products, one a thread:
-    by numpy, the faster one where our own layers use it, and by torch.
+    by torch, as others count it, and by numpy, the faster one where our own layers use it.
     """
     steps, a = Steps(stage), torch.randn(PEAK_SIZE, PEAK_SIZE)
     outs = [torch.zeros_like(a) for _ in range(PRODUCTS)]
     peaks: dict[str, Callable[[int], object]] = {
-        name: lambda at: np.matmul(a.numpy(), a.numpy(), out=outs[at].numpy()),
-        f"{name}-of-torch": lambda at: torch.mm(a, a, out=outs[at]),
+        name: lambda at: torch.mm(a, a, out=outs[at]),
+        f"{name}-of-numpy": lambda at: np.matmul(a.numpy(), a.numpy(), out=outs[at].numpy()),
     }
     ours: list[float] = []
     found: dict[str, list[float]] = {which: [] for which in peaks}
