@@ -20,7 +20,9 @@ from cotrunk.model.network import Shift, unmoved
 from cotrunk.model.noise import Noise
 
 TOKENS_UNCUT, TOKENS_PER_PART = 512, 1024
-"""A step of no more than the first is not cut, nor worth a thread."""
+"""A step of no more than the first is not cut, nor worth a thread; the parts of others have about
+the second.
+"""
 
 
 @dataclass(frozen=True)
@@ -78,20 +80,15 @@ def add_gradients(
         grads = torch.autograd.grad(loss * weight, parameters, allow_unused=True)
         return loss.item(), _apart(grads)
 
-    def add(grads: list[Tensor | None]) -> None:
-        for parameter, grad in zip(parameters, grads, strict=True):
-            if grad is not None:
-                parameter.grad = grad if parameter.grad is None else parameter.grad.add_(grad)
-
-    if not is_cut(sum(portion.tokens for portion in portions)):
-        for portion in portions:
-            loss, grads = work(portion)
-            add(grads)
-            yield portion, loss
-        return
-    with closing(in_order(work, portions, share_idle_threads=True)) as found:
+    if is_cut(sum(portion.tokens for portion in portions)):
+        found = in_order(work, portions, share_idle_threads=True)
+    else:
+        found = (work(portion) for portion in portions)
+    with closing(found):
         for portion, (loss, grads) in zip(portions, found, strict=True):
-            add(grads)
+            for parameter, grad in zip(parameters, grads, strict=True):
+                if grad is not None:
+                    parameter.grad = grad if parameter.grad is None else parameter.grad.add_(grad)
             yield portion, loss
 
 
