@@ -25,6 +25,7 @@ from cotrunk.learn.state import Planned
 from cotrunk.model.inherit import difference, inherit
 from cotrunk.model.initial import initialise
 from cotrunk.model.network import Network
+from cotrunk.model.plan import is_in_encoder
 from cotrunk.model.pretrained import find, load_tokenizer
 from cotrunk.model.shape import Shape, config_from_shape, shape_from_config
 from cotrunk.runs.checkpoint import read_checkpoint
@@ -206,7 +207,7 @@ def _notes(
                 )
             if corpus.unlabelled:
                 notes.append(f"{task} {split}: {corpus.unlabelled} rows have no label for it")
-    fresh = [name for name in drawn if name.split(".")[0] in ("embeddings", "layers", "pooler")]
+    fresh = [name for name in drawn if is_in_encoder(name)]
     if pretrained and fresh:
         notes.append(f"not in the weights, so drawn at random: {', '.join(fresh[:6])}")
     return tuple(notes)

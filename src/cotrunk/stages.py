@@ -14,7 +14,6 @@ from cotrunk.learn.balance import balance
 from cotrunk.learn.combine import combiner
 from cotrunk.learn.evaluate import Tick, nothing
 from cotrunk.learn.forward import (
-    ENCODER_PLACES,
     Cached,
     Forward,
     Live,
@@ -28,7 +27,7 @@ from cotrunk.learn.optimizer import OPTIMIZERS, parameter_groups, schedule, star
 from cotrunk.learn.smooth import smoothing
 from cotrunk.learn.state import Planned, Recipe, Stage
 from cotrunk.model.network import Network
-from cotrunk.model.plan import Plan
+from cotrunk.model.plan import Plan, is_in_encoder
 from cotrunk.settings import Settings, Train
 from cotrunk.tasks import Task
 
@@ -96,7 +95,7 @@ def make_stage(
     trained = {
         name: parameter
         for name, parameter in network.named_parameters()
-        if not (frozen and name.startswith(ENCODER_PLACES))
+        if not (frozen and is_in_encoder(name))
     }
     for name, parameter in network.named_parameters():  # an earlier stage may have frozen it
         parameter.requires_grad_(name in trained)
@@ -196,7 +195,7 @@ def refuse_senseless_freezing(settings: Settings, plan: Plan) -> None:
     if any(train.freeze != "encoder" for train in settings.stages_of_training):
         return
     copied = [place for place, groups in plan.partitions() if len(groups) > 1]
-    inside = [place for place in copied if f"{place}.".startswith(ENCODER_PLACES)]
+    inside = [place for place in copied if is_in_encoder(place)]
     if inside:
         place = inside[0].split(".")[0]
         instead = "" if place == "layers" else f' and sharing.{place} = "S"'
@@ -231,7 +230,7 @@ def refuse_idle_methods(settings: Settings, network: Network) -> None:
     stages = settings.stages_of_training
     moved = {name: group for name, group in network.moved_by().items() if len(group) > 1}
     if all(train.freeze == "encoder" for train in stages):
-        moved = {n: group for n, group in moved.items() if not n.startswith(ENCODER_PLACES)}
+        moved = {n: group for n, group in moved.items() if not is_in_encoder(n)}
     for train in stages:
         if train.gradients not in ("sum", "mean") and not moved:
             raise UserError(
@@ -256,7 +255,7 @@ def findings_before(
         names = [
             name
             for name, parameter in parts.network.named_parameters()
-            if parameter.ndim > 1 and not (frozen and name.startswith(ENCODER_PLACES))
+            if parameter.ndim > 1 and not (frozen and is_in_encoder(name))
         ]
         factors = learning_rate_factors(train, parts.network.shape.layers, names)
         rates = {train.lr * factors.get(name, 1.0) for name in names}

@@ -9,7 +9,13 @@ from torch.testing import assert_close
 
 from cotrunk.experiment import prepare
 from cotrunk.learn import portions
-from cotrunk.learn.portions import TOKENS_PER_PART, TOKENS_UNCUT, add_gradients, portions_of
+from cotrunk.learn.portions import (
+    TOKENS_PER_PART,
+    TOKENS_UNCUT,
+    add_gradients,
+    portions_of,
+    stretches_of,
+)
 from cotrunk.model.noise import SILENCE
 from cotrunk.settings import read_settings
 
@@ -18,9 +24,13 @@ STEPS = st.lists(
 )
 
 
+def cut(step):
+    return portions_of(step, stretches=stretches_of(sum(int(batch.sum()) for batch in step)))
+
+
 @given(STEPS)
 def test_every_row_is_in_one_portion(step):
-    portions = portions_of(step)
+    portions = cut(step)
     for number, lengths in enumerate(step):
         mine = [portion.chosen for portion in portions if portion.batch == number]
         assert sorted(np.concatenate(mine).tolist()) == list(range(len(lengths)))
@@ -28,7 +38,7 @@ def test_every_row_is_in_one_portion(step):
 
 @given(STEPS)
 def test_shares_of_a_batch_add_up_to_one(step):
-    portions = portions_of(step)
+    portions = cut(step)
     for number in range(len(step)):
         shares = [portion.share for portion in portions if portion.batch == number]
         assert sum(shares) == pytest.approx(1)
@@ -36,7 +46,7 @@ def test_shares_of_a_batch_add_up_to_one(step):
 
 @given(STEPS)
 def test_parts_of_a_batch_are_numbered_from_nought(step):
-    portions = portions_of(step)
+    portions = cut(step)
     for number in range(len(step)):
         parts = sorted(portion.part for portion in portions if portion.batch == number)
         assert parts == list(range(len(parts)))
@@ -44,14 +54,14 @@ def test_parts_of_a_batch_are_numbered_from_nought(step):
 
 @given(STEPS)
 def test_the_longest_come_first(step):
-    tokens = [portion.tokens for portion in portions_of(step)]
+    tokens = [portion.tokens for portion in cut(step)]
     assert tokens == sorted(tokens, reverse=True)
 
 
 def test_a_short_step_is_not_cut():
     step = [np.full(16, 15), np.full(16, 15)]
     assert sum(batch.sum() for batch in step) <= TOKENS_UNCUT
-    assert [len(portion.chosen) for portion in portions_of(step)] == [16, 16]
+    assert [len(portion.chosen) for portion in cut(step)] == [16, 16]
 
 
 @pytest.mark.parametrize("batches", [1, 3, 5])
@@ -60,17 +70,17 @@ def test_two_threads_that_take_the_next_portion_end_within_a_row_a_batch_of_each
     step = [random.integers(5, 60, 40) for _ in range(batches)]
     assert sum(batch.sum() for batch in step) > TOKENS_UNCUT
     ends = [0, 0]
-    for portion in portions_of(step):
+    for portion in cut(step):
         ends[ends.index(min(ends))] += portion.tokens
     assert abs(ends[0] - ends[1]) <= 60 * batches
 
 
 def test_a_long_step_has_more_parts():
-    assert len(portions_of([np.full(100, 6 * TOKENS_PER_PART // 100)])) == 6
+    assert len(cut([np.full(100, 6 * TOKENS_PER_PART // 100)])) == 6
 
 
 def test_without_tokens_nothing_is_cut():
-    assert len(portions_of([np.zeros(500, int), np.zeros(3, int)])) == 2
+    assert len(cut([np.zeros(500, int), np.zeros(3, int)])) == 2
 
 
 READING = [

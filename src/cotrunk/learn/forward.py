@@ -30,9 +30,8 @@ from cotrunk.learn.evaluate import (
 from cotrunk.model.network import Network, Shift, unmoved
 from cotrunk.model.noise import SILENCE, Noise
 from cotrunk.model.owned import States
-from cotrunk.model.plan import Group, group_name
+from cotrunk.model.plan import Group, group_name, is_in_encoder
 
-ENCODER_PLACES = ("embeddings.", "layers.", "pooler.")
 ROWS_PER_BATCH = 4096
 
 
@@ -40,7 +39,7 @@ class Forward(Protocol):
     """How a task's rows, by number, become its outputs."""
 
     def tokens(self, task: str, rows: np.ndarray) -> np.ndarray:
-        """What each row costs, where it is worth while to compute some of them apart; else 0."""
+        """How many of each row go through the encoder."""
         ...
 
     def output(
@@ -61,8 +60,6 @@ class Live:
     device: torch.device
 
     def tokens(self, task: str, rows: np.ndarray) -> np.ndarray:
-        if self.device.type != "cpu":
-            return np.zeros(len(rows), np.int64)
         pieces = [self.corpora[task].pieces(row) for row in rows.tolist()]
         return row_tokens(pieces, self.views[task], self.template)
 
@@ -130,7 +127,7 @@ def encoder_digest(network: Network) -> str:
     """A hash of the frozen part: cached vectors are good for it alone."""
     digest = hashlib.sha256()
     for name, tensor in sorted(network.state_dict().items()):
-        if name.startswith(ENCODER_PLACES):
+        if is_in_encoder(name):
             digest.update(name.encode())
             digest.update(tensor.cpu().contiguous().numpy().data)
     return digest.hexdigest()

@@ -39,19 +39,18 @@ class Portion:
     share: float
 
 
-def is_cut(total: int) -> bool:
-    """Whether a step of so many tokens is."""
-    return total > TOKENS_UNCUT
+def stretches_of(total: int) -> int:
+    """How many even stretches a step of so many tokens has: one, two, four, six..."""
+    return 2 * max(1, round(total / (2 * TOKENS_PER_PART))) if total > TOKENS_UNCUT else 1
 
 
-def portions_of(tokens: Sequence[np.ndarray]) -> list[Portion]:
-    """A step cut into two even stretches, or four or six; ``tokens`` of each batch's rows.
+def portions_of(tokens: Sequence[np.ndarray], *, stretches: int) -> list[Portion]:
+    """A step cut into even stretches; ``tokens`` of each batch's rows.
 
     A stretch may end within a batch. The longest portions come first, so that at the end no thread
     has long to wait for another.
     """
     total = int(sum(batch.sum() for batch in tokens))
-    stretches = 2 * max(1, round(total / (2 * TOKENS_PER_PART))) if is_cut(total) else 1
     portions: list[Portion] = []
     before = 0
     for number, length_R in enumerate(tokens):
@@ -71,7 +70,10 @@ def add_gradients(
 ) -> Iterator[tuple[Portion, float]]:
     """Each portion and its loss, once its gradient has been added to that of the parameters."""
     parameters = list(stage.trained.values())
-    portions = portions_of([stage.forward.tokens(batch.task, batch.rows) for batch in batches])
+    tokens = [stage.forward.tokens(batch.task, batch.rows) for batch in batches]
+    total = int(sum(batch.sum() for batch in tokens))
+    stretches = stretches_of(total) if stage.device.type == "cpu" else 1
+    portions = portions_of(tokens, stretches=stretches)
 
     def work(portion: Portion) -> tuple[float, list[Tensor | None]]:
         batch = batches[portion.batch]
@@ -80,7 +82,7 @@ def add_gradients(
         grads = torch.autograd.grad(loss * weight, parameters, allow_unused=True)
         return loss.item(), _apart(grads)
 
-    if is_cut(sum(portion.tokens for portion in portions)):
+    if stretches > 1:
         found = in_order(work, portions, share_idle_threads=True)
     else:
         found = (work(portion) for portion in portions)

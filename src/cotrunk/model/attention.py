@@ -113,15 +113,19 @@ class _Attend(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad_TD: Tensor) -> tuple[Tensor | None, ...]:
         (qkv, chance, seen), cells = ctx.saved_tensors, ctx.cells
-        out = torch.empty_like(qkv)
+        out, scale = torch.empty_like(qkv), 1 / math.sqrt(qkv.shape[2])
         of_cell = [cells.spread_over_zeros(grad_TD), *qkv, *out]
-        of_look = [chance, seen]
-        for bucket in zip(
-            *(cells.split(x) for x in of_cell),
-            *(cells.split_looks(x) for x in of_look),
+        for (grad, q, k, v, to_q, to_k, to_v), (chance_b, seen_b) in zip(
+            zip(*(cells.split(x) for x in of_cell), strict=True),
+            zip(*(cells.split_looks(x) for x in (chance, seen)), strict=True),
             strict=True,
         ):
-            _backward(*bucket)
+            torch.bmm(seen_b.mT, grad, out=to_v)
+            # A dropped chance has seen = 0, so the mask itself is not needed again.
+            slope = torch.bmm(grad, v.mT).to(chance.dtype).mul_(seen_b)
+            slope = slope.addcmul_(chance_b, slope.sum(-1, keepdim=True), value=-1).to(q.dtype)
+            torch.baddbmm(to_k, slope.mT, q, beta=0, alpha=scale, out=to_k)
+            torch.baddbmm(to_q, slope, k, beta=0, alpha=scale, out=to_q)
         return cells.collect(out), None, None, None, None
 
 
@@ -139,27 +143,6 @@ def _chances(q: list[Tensor], k: list[Tensor], cells: Cells) -> Tensor:
             score.baddbmm_(q_b, k_b.mT, alpha=scale)
         torch.softmax(score, -1, dtype=dtype, out=out_b)
     return out
-
-
-def _backward(
-    grad: Tensor,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    grad_q: Tensor,
-    grad_k: Tensor,
-    grad_v: Tensor,
-    chance: Tensor,
-    seen: Tensor,
-) -> None:
-    """Fill the gradients of queries, keys and values, from that of what was seen."""
-    torch.bmm(seen.mT, grad, out=grad_v)
-    # A dropped chance has seen = 0, so the mask itself is not needed again.
-    slope = torch.bmm(grad, v.mT).to(chance.dtype).mul_(seen)
-    slope = slope.addcmul_(chance, slope.sum(-1, keepdim=True), value=-1).to(q.dtype)
-    scale = 1 / math.sqrt(q.shape[2])
-    torch.baddbmm(grad_k, slope.mT, q, beta=0, alpha=scale, out=grad_k)
-    torch.baddbmm(grad_q, slope, k, beta=0, alpha=scale, out=grad_q)
 
 
 class Attention(nn.Module):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cotrunk.model.plan import Partition, Plan
+from cotrunk.model.plan import ENCODER, Partition, Plan
 from cotrunk.model.shape import Shape, parameters
 
 FLOAT_BYTES = 4
@@ -90,7 +90,7 @@ def ledger(
         entries.append(Entry("pal", "projected", plan.projected.who, _projected(plan, shape)))
     for task, size in (heads or {}).items():
         entries.append(Entry("heads", f"heads.{task}", (frozenset([task]),), size))
-    kept = frozenset({"embeddings", "layers", "pooler"}) if frozen else frozenset()
+    kept = frozenset(ENCODER) if frozen else frozenset()
     return Ledger(plan.tasks, tuple(entries), kept)
 
 

@@ -9,7 +9,14 @@ from cotrunk.errors import UserError
 Group = frozenset[str]
 Partition = tuple[Group, ...]
 
+ENCODER = ("embeddings", "layers", "pooler")
+"""The places that pretrained weights are for, and that ``freeze = "encoder"`` holds."""
 TOKEN = re.compile(r"(S|I|\([^()]*\))(\d*)")
+
+
+def is_in_encoder(name: str) -> bool:
+    """Of a place or a parameter."""
+    return name.split(".")[0] in ENCODER
 
 
 @dataclass(frozen=True)
