@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from cotrunk.experiment import prepare
-from cotrunk.learn.train import Interrupt, Stepped, train
+from cotrunk.learn.train import Interrupt, Stepped, Surroundings, train
 from cotrunk.runs.folder import RunFolder
 from cotrunk.settings import read_settings
 
@@ -49,8 +49,8 @@ def cut(config: Path, folder: Path, changes: list[str], *, after: int) -> None:
     job = prepare(read_settings(config, changes), config.parent)
     run = RunFolder.create(folder)
     run.write_document("run", job.record)
-    arguments = (job.network, job.stages, job.dev, run, job.documents, None, Interrupt())
-    for event in train(*arguments):
+    around = Surroundings(run, job.documents, job.dev, Interrupt())
+    for event in train(job.network, job.stages, around, None):
         if isinstance(event, Stepped) and event.step == after:
             return
 

@@ -17,7 +17,7 @@ from cotrunk.data.sampling import dry_run
 from cotrunk.errors import UserError
 from cotrunk.experiment import Job, corpora_of, load_model, prepare
 from cotrunk.learn.metrics import baseline
-from cotrunk.learn.train import Interrupt, Interrupted
+from cotrunk.learn.train import Interrupt, Interrupted, Surroundings
 from cotrunk.learn.train import train as train_network
 from cotrunk.runs.checkpoint import Checkpoint
 from cotrunk.runs.folder import RunFolder, best_evaluation
@@ -115,9 +115,8 @@ def _train(job: Job, run: RunFolder, start: Checkpoint | None, *, title: str) ->
     first = start.documents["state"]["step"] if start else 0
     begun = time.monotonic()
     with interruptible() as interrupt:
-        events = train_network(
-            job.network, job.stages, job.dev, run, job.documents, start, interrupt
-        )
+        around = Surroundings(run, job.documents, job.dev, interrupt)
+        events = train_network(job.network, job.stages, around, start)
         screen.follow(events, steps=job.steps, start=first, title=title)
     kept = best_evaluation(run)
     screen.say(f"{title}: the run is in {run.path}")

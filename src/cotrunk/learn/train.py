@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,6 @@ from cotrunk.runs.checkpoint import Checkpoint, write_checkpoint
 from cotrunk.runs.folder import RunFolder
 
 COSINES_EVERY = 10
-Documents = Mapping[str, object]
 
 
 @dataclass
@@ -81,17 +81,28 @@ class Evaluated:
 Event = Stepped | Evaluated
 
 
+@dataclass(frozen=True)
+class Surroundings:
+    """What training looks at and writes to, the same in all stages.
+
+    ``documents`` make saved models whole.
+    """
+
+    run: RunFolder
+    documents: Mapping[str, object]
+    dev: Mapping[str, Corpus]
+    interrupt: Interrupt
+
+    def keep(self, network: Network, place: Path) -> None:
+        model = {"model": tensors_of(network)}
+        write_checkpoint(place, tensors=model, documents=self.documents)
+
+
 def train(
-    network: Network,
-    stages: Sequence[Planned],
-    dev: Mapping[str, Corpus],
-    run: RunFolder,
-    documents: Documents,
-    start: Checkpoint | None,
-    interrupt: Interrupt,
+    network: Network, stages: Sequence[Planned], around: Surroundings, start: Checkpoint | None
 ) -> Iterator[Event]:
-    """Train through all stages, from ``start`` if given. ``documents`` make saved models whole."""
-    begun = time.monotonic()
+    """Train through all stages, from ``start`` if given."""
+    run, begun = around.run, time.monotonic()
     at = progress_of(start) if start else Progress()
     run.truncate_metrics(start.documents["state"]["metrics_bytes"] if start else 0)
     if at.step > stages[-1].first + stages[-1].steps:
@@ -104,30 +115,24 @@ def train(
     for planned in stages:
         if not planned.first <= at.step <= planned.first + planned.steps:
             continue  # over before the checkpoint, or never reached in time
-        stage = planned.make(interrupt.check)
+        stage = planned.make(around.interrupt.check)
         if start:
             restore(stage, start)
             start = None
-        yield from train_stage(stage, dev, run, documents, at, interrupt, begun)
+        yield from train_stage(stage, around, at, begun=begun)
         if at.step >= stage.last or _are_done(stage, at):  # the next stage begins afresh
             at.step, at.stale = stage.last, {}
     with averaged(stage):
-        model = {"model": tensors_of(network)}
-        write_checkpoint(run.final, tensors=model, documents=documents)
+        around.keep(network, run.final)
         if at.best_step < 0:  # never evaluated: the last is the best there is
-            write_checkpoint(run.best, tensors=model, documents=documents)
+            around.keep(network, run.best)
 
 
 def train_stage(
-    stage: Stage,
-    dev: Mapping[str, Corpus],
-    run: RunFolder,
-    documents: Documents,
-    at: Progress,
-    interrupt: Interrupt,
-    begun: float,
+    stage: Stage, around: Surroundings, at: Progress, *, begun: float
 ) -> Iterator[Event]:
-    recipe = stage.recipe
+    """``begun``: when the whole training did."""
+    recipe, run = stage.recipe, around.run
     entered = time.monotonic()
     saved = at.step
     for name, parameter in stage.network.named_parameters():
@@ -137,14 +142,14 @@ def train_stage(
             over = at.step >= stage.last or _is_out_of_time(recipe, begun) or _are_done(stage, at)
             if at.evaluated != at.step and _is_due(recipe.evaluate, at.step, stage, over):
                 with averaged(stage):
-                    yield measure(stage, dev, run, documents, at, interrupt)
+                    yield measure(stage, around, at)
             if at.step != saved and _is_due(recipe.checkpoint, at.step, stage, over):
                 save(stage, run, at)
                 saved = at.step
             if over:
                 break
             yield make_step(stage, run, at)
-            interrupt.check()
+            around.interrupt.check()
     except Interrupted:
         if at.step != saved:
             save(stage, run, at)
@@ -202,25 +207,18 @@ def make_step(stage: Stage, run: RunFolder, at: Progress) -> Stepped:
     return Stepped(at.step, epoch, mean, findings)
 
 
-def measure(
-    stage: Stage,
-    dev: Mapping[str, Corpus],
-    run: RunFolder,
-    documents: Documents,
-    at: Progress,
-    interrupt: Interrupt,
-) -> Evaluated:
+def measure(stage: Stage, around: Surroundings, at: Progress) -> Evaluated:
     """Score the network on the dev rows; keep it if it is the best so far."""
     begun = time.monotonic()
-    network = stage.network
-    found = outputs_on(stage.judge, dev, tick=interrupt.check)
+    network, run, dev = stage.network, around.run, around.dev
+    found = outputs_on(stage.judge, dev, tick=around.interrupt.check)
     scores = scores_of(network, found, dev)
     kept = kept_score(scores, stage.recipe.keep)
     best = kept > at.best or at.best_step < 0
     if best:
         at.best, at.best_step = kept, at.step
-        write_checkpoint(run.best, tensors={"model": tensors_of(network)}, documents=documents)
-    keep_each(stage, scores, run, documents, at)
+        around.keep(network, run.best)
+    keep_each(stage, around, at, scores)
     epoch = stage.epoch(max(at.step - 1, stage.first))
     shown = {task: {"score": s.score, "low": s.low, "high": s.high} for task, s in scores.items()}
     run.append_metrics(
@@ -240,11 +238,7 @@ def measure(
 
 
 def keep_each(
-    stage: Stage,
-    scores: Mapping[str, Score],
-    run: RunFolder,
-    documents: Documents,
-    at: Progress,
+    stage: Stage, around: Surroundings, at: Progress, scores: Mapping[str, Score]
 ) -> None:
     """Remember when each task was at its best, and the network it was best with if asked for."""
     for task, found in scores.items():
@@ -253,8 +247,7 @@ def keep_each(
             continue
         at.task_best[task], at.stale[task] = found.score, 0
         if stage.recipe.keep_each:
-            model = {"model": tensors_of(stage.network)}
-            write_checkpoint(run.best_of(task), tensors=model, documents=documents)
+            around.keep(stage.network, around.run.best_of(task))
 
 
 def outputs_on(
