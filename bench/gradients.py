@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bench.peers import OneModel, PaddedSteps, loss_of, padded
-from bench.timing import Result, compare
+from bench.timing import Result, Work, compare
 from bench.training import several
 from bench.work import Bench, Rows, Steps, batches, stage_of
 from cotrunk.data.packing import Sides, pack
@@ -89,14 +89,16 @@ def against_flattening(bench: Bench) -> Iterator[Result]:
     in one pass.
     """
     ours = Steps(stage_of(bench, "encoder.pooling=cls", PCGRAD))
-    stage, rounds = stage_of(bench, "encoder.pooling=cls"), bench.rounds(4)
-    shape = stage.network.shape
-    for name, together in [("libmtl", False), ("retained", True)]:
-        peer = Flattened(stage, OneModel(shape), together=together)
-        yield compare(f"pcgrad-against-{name}", ours, peer, rounds=rounds)
+    stage = stage_of(bench, "encoder.pooling=cls")
     _, trunk = _split(stage)
-    packed = _Apart(stage, lambda losses, _: flatten(losses, trunk), together=True)
-    yield compare("pcgrad-against-retained-packed", ours, packed, rounds=rounds)
+    peers: dict[str, Work] = {
+        "libmtl": Flattened(stage, OneModel(stage.network.shape), together=False),
+        "retained": Flattened(stage, OneModel(stage.network.shape), together=True),
+        "retained-packed": _Apart(stage, lambda losses, _: flatten(losses, trunk), together=True),
+    }
+    for name, peer in peers.items():
+        a, b = several(ours), several(peer)
+        yield compare(f"pcgrad-against-{name}", a, b, rounds=bench.rounds(6))
 
 
 class Flattened(PaddedSteps):
