@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 
-from conftest import write_rows
 from cotrunk.cli import main
 from cotrunk.runs.folder import RunFolder
 from cotrunk.settings import read_settings
+from toy import write_rows
 
 COMMANDS = ["demo", "init", "data check", "plan", "train", "evaluate", "predict", "info"]
 TASKS = ["mood", "same", "alike"]

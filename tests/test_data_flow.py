@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from conftest import write_rows
 from cotrunk.data.cache import Corpus, cache_folder, load_corpus
 from cotrunk.data.examples import Source
 from cotrunk.data.sampling import LAWS, Law
@@ -20,6 +19,7 @@ from cotrunk.data.text import View, join, lay_out, template_of, tokens_of
 from cotrunk.errors import UserError
 from cotrunk.model.tokenizer import character_tokenizer
 from cotrunk.tasks import Task
+from toy import write_rows
 
 FAMILIES = ("bert", "roberta", "distilbert")
 MOOD = Task("mood", "classes", 1, classes=("0", "1", "2"))

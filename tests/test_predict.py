@@ -10,11 +10,11 @@ import pytest
 import torch
 
 import cotrunk
-from conftest import sentence, write_rows
 from cotrunk.cli import main
 from cotrunk.data.examples import Rows
 from cotrunk.predictor import Answer, Answered, Predictor, row_of, write_minbert
 from cotrunk.tasks import Task
+from toy import sentence, write_rows
 
 CLASSES = Task("sst", "classes", 1, classes=("0", "1", "2", "3", "4"))
 BINARY = Task("para", "binary", 2)

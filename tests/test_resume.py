@@ -10,21 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from conftest import cut
-from cotrunk.cli import main
 from cotrunk.data.sampling import LAWS
-
-FILES = ("final/model.safetensors", "best/model.safetensors", "metrics.jsonl")
-
-
-def contents(run: Path) -> dict[str, bytes]:
-    newest = max((run / "checkpoints").iterdir())
-    found = {name: (run / name).read_bytes() for name in FILES}
-    return found | {"optimizer": (newest / "optimizer.safetensors").read_bytes()}
-
-
-def train(config: Path, run: Path, *more: str) -> int:
-    return main(["train", str(config), "--out", str(run), *more])
+from toy import contents, cut, train
 
 
 def command(config: Path, run: Path, *more: str) -> list[str]:

@@ -6,13 +6,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from conftest import cut
-from cotrunk.cli import main
 from cotrunk.experiment import prepare
 from cotrunk.runs.checkpoint import read_checkpoint
 from cotrunk.settings import read_settings
+from toy import contents, cut, train
 
-FILES = ("final/model.safetensors", "best/model.safetensors", "metrics.jsonl")
 STEPS = 5  # of an epoch: 40 rows, 8 in a batch
 ENCODER = ("embeddings.", "layers.", "pooler.")
 STAGES = """
@@ -33,10 +31,6 @@ def staged(toy: Path) -> Path:
     return toy
 
 
-def train(config: Path, run: Path, *more: str) -> int:
-    return main(["train", str(config), "--out", str(run), *more])
-
-
 def metrics(run: Path) -> list[dict]:
     records = map(json.loads, (run / "metrics.jsonl").read_text().splitlines())
     return [record for record in records if record["event"] == "step"]
@@ -48,12 +42,6 @@ def weights(run: Path, step: int) -> dict[str, torch.Tensor]:
 
 def changed(before: dict[str, torch.Tensor], after: dict[str, torch.Tensor]) -> set[str]:
     return {name for name in before if not torch.equal(before[name], after[name])}
-
-
-def contents(run: Path) -> dict[str, bytes]:
-    newest = max((run / "checkpoints").iterdir())
-    found = {name: (run / name).read_bytes() for name in FILES}
-    return found | {"optimizer": (newest / "optimizer.safetensors").read_bytes()}
 
 
 def refusal(config: Path, capsys: pytest.CaptureFixture[str], *changes: str) -> str:

@@ -4,7 +4,6 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import write_rows
 from cotrunk.data import overlap
 from cotrunk.data.cache import Corpus, cache_folder, load_corpus
 from cotrunk.data.encoded import fingerprints
@@ -12,6 +11,7 @@ from cotrunk.data.examples import Source
 from cotrunk.data.overlap import count_shared, shared_rows
 from cotrunk.model.tokenizer import character_tokenizer
 from cotrunk.tasks import Task
+from toy import write_rows
 
 numbers = st.lists(st.integers(0, 30), max_size=60)
 

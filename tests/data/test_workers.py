@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conftest import sentence, write_rows
 from cotrunk.data import cache
 from cotrunk.data.cache import cache_folder, load_corpus
 from cotrunk.data.examples import Example, Source
@@ -17,6 +16,7 @@ from cotrunk.data.workers import LARGE_FILE, encoded, workers_for
 from cotrunk.errors import UserError
 from cotrunk.model.tokenizer import character_tokenizer
 from cotrunk.tasks import Task
+from toy import sentence, write_rows
 
 ALIKE = Task("alike", "binary", 2)
 HEADER = ["left", "right", "label"]

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import sentence, write_rows
 from cotrunk.data import cache
 from cotrunk.data.cache import Corpus, CorpusRows, load_corpus
 from cotrunk.data.examples import Source
@@ -14,6 +13,7 @@ from cotrunk.learn import evaluate
 from cotrunk.learn.evaluate import by_length, row_tokens
 from cotrunk.model.tokenizer import character_tokenizer
 from cotrunk.tasks import Task
+from toy import sentence, write_rows
 
 
 def filled_one_by_one(lengths: list[int], budget: int) -> list[list[int]]:

@@ -1,0 +1,88 @@
+"""The toy world: its words, its files, its config, and runs made from it."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+
+from cotrunk.cli import main
+from cotrunk.experiment import prepare
+from cotrunk.learn.train import Interrupt, Stepped, Surroundings
+from cotrunk.learn.train import train as train_network
+from cotrunk.runs.folder import RunFolder
+from cotrunk.settings import read_settings
+
+WORDS = ["good", "bad", "plot", "actor", "slow", "fine", "dull", "bright", "tea", "river", "stone"]
+FILES = ("final/model.safetensors", "best/model.safetensors", "metrics.jsonl")
+
+
+def sentence(random: np.random.Generator) -> str:
+    return " ".join(random.choice(WORDS, size=random.integers(2, 7)))
+
+
+def write_rows(path: Path, header: list[str], rows: list[list[object]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(header)
+        writer.writerows(rows)
+
+
+def train(config: Path, run: Path, *more: str) -> int:
+    return main(["train", str(config), "--out", str(run), *more])
+
+
+def cut(config: Path, folder: Path, changes: list[str], *, after: int) -> None:
+    """Train, but stop without a word after some steps."""
+    job = prepare(read_settings(config, changes), config.parent)
+    run = RunFolder.create(folder)
+    run.write_document("run", job.record)
+    around = Surroundings(run, job.documents, job.dev, Interrupt())
+    for event in train_network(job.network, job.stages, around, None):
+        if isinstance(event, Stepped) and event.step == after:
+            return
+
+
+def contents(run: Path) -> dict[str, bytes]:
+    """What two runs must have in common to be called the same."""
+    newest = max((run / "checkpoints").iterdir())
+    found = {name: (run / name).read_bytes() for name in FILES}
+    return found | {"optimizer": (newest / "optimizer.safetensors").read_bytes()}
+
+
+TOY = """
+[encoder]
+weights = "random:tiny"
+max_tokens = 64
+
+[sharing]
+encoder = "S1 I1"
+
+[tasks.mood]
+kind = "classes"
+classes = 3
+text = ["sentence"]
+label = "mood"
+train = "mood-train.csv"
+dev = "mood-dev.csv"
+
+[tasks.same]
+kind = "binary"
+text = ["left", "right"]
+label = "same"
+train = "pair-train.csv"
+dev = "pair-dev.csv"
+
+[tasks.alike]
+kind = "score"
+range = [0, 5]
+text = ["left", "right"]
+label = "alike"
+train = "pair-train.csv"
+dev = "pair-dev.csv"
+
+[train]
+epochs = 2
+batch = 8
+lr = 1e-3
+threads = 1
+"""
