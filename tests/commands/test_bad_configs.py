@@ -1,0 +1,93 @@
+"""Configs, files and settings that cannot be trained on: each is named, and nothing is written."""
+
+from pathlib import Path
+
+import pytest
+from calling import files
+
+CONFIGS = [
+    ("unknown key", ["train.epohcs=2"], "train.epohcs is not a setting; did you mean 'epochs'?"),
+    ("wrong type", ["train.batch='8'"], "train.batch = '8': must be a whole number"),
+    ("number as text", ["train.lr=fast"], "train.lr = 'fast': must be a number"),
+    ("no batch", ["train.batch=0"], "train.batch = 0: must be 1 or more"),
+    ("not a number", ["train.lr=nan"], "must be a finite number"),
+    ("table as value", ["encoder=3"], "encoder = 3: must be a table"),
+    ("unknown choice", ["train.gradients=pcgard"], "did you mean 'pcgrad'?"),
+    ("bad name", ["tasks.a+b.kind=score"], "must begin with a letter"),
+    ("set without value", ["train.epochs"], "write key=value"),
+    ("set inside a value", ["encoder.weights.x=1"], "'weights' is a value, not a table"),
+    ("plan too long", ["sharing.encoder=S1 I4"], "covers 5 layers, but the encoder has 2"),
+    ("plan empty", ["sharing.encoder="], "covers 0 layers"),
+    ("plan of others", ["sharing.encoder=(mood+x)2"], "'x' is no task"),
+    ("pal not divisible", ["sharing.pal.size=10"], "not divisible"),
+    ("no class", ["tasks.mood.classes=['a', 'a']"], "two or more different names"),
+    ("range upside down", ["tasks.alike.range=[5, 0]"], "lowest and the highest"),
+    ("range too long", ["tasks.alike.range=[0, 5, 6]"], "must have at most 2 entries; found 3"),
+    ("same column twice", ["tasks.same.text=['left', 'left']"], "must be different columns"),
+    ("label as text", ["tasks.alike.label=left"], "must be different columns"),
+    ("loss of another kind", ["tasks.mood.loss=mse"], "does not fit kind classes"),
+    ("pair of one text", ["tasks.mood.pair=cosine"], "needs two texts"),
+    ("reads itself", ["tasks.mood.reads=['mood']"], "cannot read itself"),
+    ("too many tokens", ["encoder.max_tokens=5000"], "the encoder reads at most 512"),
+    ("too many resets", ["encoder.reset_layers=3"], "but the encoder has 2 layers"),
+    ("unknown shape", ["encoder.weights=random:tni"], "no shape is called 'tni'"),
+    ("no such folder", ["encoder.weights=./nowhere"], "is not a folder"),
+    ("no such run", ["train.init_from=nowhere"], "is not a run"),
+    ("no such device", ["train.device=cudda"], "must be auto, cpu, mps, cuda or cuda:<number>"),
+    ("keep by nothing", ["train.keep=moood"], "must be one of official, mean, sum, mood, same"),
+    ("unknown option", ["train.gradient_options.x=1"], "sum does not know 'x'"),
+    ("unknown option of a stage", ["stages=[{smooth_options = {x = 1}}]"], "does not know 'x'"),
+    (
+        "unknown option of balance",
+        ["train.balance=dwa", "train.balance_options.x=1"],
+        "does not know 'x'",
+    ),
+    ("senseless law", ["train.alpha=0.5"], "alpha is read by power only"),
+    ("missing file", ["tasks.mood.train=mood-trian.csv"], "did you mean 'mood-train.csv'?"),
+    ("folder as file", ["tasks.mood.train=."], "is a folder; name a file"),
+    ("no sample", ["tasks.mood.train=sample:x.csv"], "the samples are paraphrase-dev.csv"),
+    ("no column", ["tasks.mood.text=['sentense']"], "did you mean 'sentence'?"),
+    ("label out of range", ["tasks.alike.range=[0, 4]"], "a score must lie in 0..4; found '5'"),
+    ("no labels file", ["tasks.mood.train=empty.csv"], "empty.csv: the file is empty"),
+    ("only a header", ["tasks.mood.train=header.csv"], "header.csv: the file holds no rows"),
+    ("not text", ["tasks.mood.train=binary.csv"], "is a binary file, not a table of text"),
+]
+
+
+@pytest.mark.parametrize(
+    ("changes", "finding"), [c[1:] for c in CONFIGS], ids=[c[0] for c in CONFIGS]
+)
+def test_train_refuses_bad_input_and_leaves_everything_as_it_was(cotrunk, toy, changes, finding):
+    (toy.parent / "empty.csv").touch()
+    (toy.parent / "header.csv").write_text("id,sentence,mood\n")
+    (toy.parent / "binary.csv").write_bytes(bytes(range(256)))
+    (toy.parent / "mine").mkdir()
+    (toy.parent / "mine" / "notes.txt").write_text("not to be lost")
+    before = files(toy.parent)
+    for out in ("new/run", "mine"):
+        said = cotrunk("train", toy, "--out", out, "--set", *changes)
+        assert (said.code, said.out) == (2, "")
+        assert all(line.startswith("error: ") for line in said.err.splitlines())
+        assert finding in said.err
+    assert files(toy.parent) == before
+
+
+@pytest.mark.parametrize(
+    ("content", "finding"),
+    [
+        (b"", "tasks is missing: name at least one task"),
+        (b"[tasks]", "tasks = a table: must have 1 or more entries"),
+        (b"tasks = 3", "tasks = 3: must be a table"),
+        (b"[train", "not valid TOML"),
+        (b"# caf\xe9", "a config is a TOML file in UTF-8"),
+        (b"\xff\xfe\0", "a config is a TOML file in UTF-8"),
+        (None, "there is no such file; `cotrunk init -o my.toml` writes one"),
+    ],
+)
+@pytest.mark.parametrize("command", ["train", "plan", "data check"])
+def test_a_file_that_is_no_config_is_refused(cotrunk, command, content, finding):
+    if content is not None:
+        Path("my.toml").write_bytes(content)
+    said = cotrunk(*command.split(), "my.toml")
+    assert (said.code, said.out) == (2, "")
+    assert finding in said.err

@@ -1,0 +1,33 @@
+"""Folders that hold no run, or a damaged one, are refused by every command that uses one."""
+
+import pytest
+
+
+@pytest.mark.parametrize("command", ["info", "evaluate", "predict"])
+@pytest.mark.parametrize("folder", [".", "nowhere", "toy.toml"])
+def test_what_is_not_a_run_is_refused(cotrunk, toy, command, folder):
+    more = [toy.parent / "mood-dev.csv"] if command == "predict" else []
+    said = cotrunk(command, folder, *more)
+    assert (said.code, said.out) == (2, "")
+    assert f"{folder} is not a run" in said.err
+
+
+@pytest.mark.parametrize("command", ["evaluate", "predict"])
+def test_a_run_that_has_no_network_yet_is_refused(cotrunk, run, command):
+    (run / "best").rename(run / "gone")
+    more = [run.parent / "mood-dev.csv"] if command == "predict" else []
+    said = cotrunk(command, run, *more)
+    assert said.code == 2
+    assert "has no best/: its training has not got that far" in said.err
+
+
+def test_damaged_weights_are_refused(cotrunk, run):
+    weights = run / "best" / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)
+    said = cotrunk("evaluate", run)
+    assert said.code == 2
+    assert "damaged: model.safetensors" in said.err
+    assert "try --which final" in said.err
+    assert cotrunk("evaluate", run, "--which", "final").code == 0

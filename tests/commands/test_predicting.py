@@ -1,0 +1,111 @@
+"""predict: which rows and tasks are answered, in which format, and what is refused."""
+
+from pathlib import Path
+
+import pytest
+from calling import files, in_new_process
+
+from toy import write_rows
+
+
+def test_predict_can_leave_bad_rows_without_an_answer(cotrunk, run):
+    file = run.parent / "asked.csv"
+    rows = [[1, "good plot", "dull"], [2, "", "x"], [3, "bad", "tea"]]
+    write_rows(file, ["id", "sentence", "left"], rows)
+    refused = cotrunk("predict", run, file, "--task", "mood")
+    assert refused.code == 2
+    assert f"{file}:3:2 (sentence): the text is empty" in refused.err
+    assert "give --skip-bad-rows" in refused.err
+    said = cotrunk("predict", run, file, "--task", "mood", "--skip-bad-rows", "--json")
+    assert [row["id"] for row in said.document["rows"]] == ["1", "3"]
+    assert "note: mood: 1 bad rows have no answer, the first:" in said.err
+
+
+def test_predict_says_which_tasks_the_file_has_no_columns_for(cotrunk, run):
+    said = cotrunk("predict", run, run.parent / "mood-dev.csv", "--json")
+    assert "note: same is left out, for " in said.err
+    assert "has no column left, right" in said.err
+    assert set(said.document["rows"][0]) >= {"id", "mood"}
+
+
+def test_a_new_process_predicts_the_same_from_a_file_and_from_standard_input(cotrunk, run):
+    rows = run.parent / "pair-dev.csv"
+    here = cotrunk("predict", run, rows).out
+    assert in_new_process("predict", run, rows).out == here
+    assert in_new_process("predict", run, "-", text=rows.read_text()).out == here
+
+
+def test_predict_answers_for_every_task_whose_columns_are_there(cotrunk, run):
+    document = cotrunk("predict", run, run.parent / "pair-dev.csv", "--json").document
+    assert len(document["rows"]) == 24
+    assert list(document["rows"][0]) == ["id", "same", "same_probability", "alike"]
+    one = cotrunk("predict", run, run.parent / "mood-dev.csv", "--task", "mood").out.splitlines()
+    assert one[0] == "id,mood,mood_probability"
+    assert [line.split(",")[0] for line in one[1:]] == [f"dev{i}" for i in range(24)]
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl"])
+def test_predict_writes_the_format_that_the_name_asks_for(cotrunk, run, ending):
+    said = cotrunk("predict", run, run.parent / "mood-dev.csv", "-o", f"out.{ending}", "--json")
+    assert said.document == {"files": {"mood": f"out.{ending}"}}
+    lines = Path(f"out.{ending}").read_text().splitlines()
+    first = {
+        "csv": "id,mood,mood_probability",
+        "tsv": "id\tmood\tmood_probability",
+        "jsonl": '{"id": "dev0", "mood": {"prediction": ',
+    }[ending]
+    assert lines[0].startswith(first)
+    assert len(lines) == 24 + (ending != "jsonl")
+    assert {path.name for path in Path().glob("out*")} == {f"out.{ending}"}
+
+
+def test_predict_writes_a_course_file_for_each_task(cotrunk, run):
+    asked = ["predict", run, run.parent / "pair-dev.csv", "--format", "minbert"]
+    document = cotrunk(*asked, "-o", "course", "--json").document
+    assert document["files"] == {t: f"course/{t}-output.csv" for t in ("same", "alike")}
+    assert cotrunk(*asked, "--task", "same", "-o", "one.csv").code == 0
+    assert Path("one.csv").read_bytes() == Path("course/same-output.csv").read_bytes()
+
+
+PREDICTIONS = [
+    ("no such file", "nothing.csv", [], "nothing.csv: no such file"),
+    ("a folder", "run", [], "the ending must be one of"),
+    ("an unknown format", "toy.toml", [], "the ending must be one of"),
+    ("an empty file", "empty.csv", [], "empty.csv: the file is empty"),
+    ("a file that is not text", "binary.csv", [], "is a binary file"),
+    ("a file without the columns", "other.csv", [], "it has the columns a, b, but mood reads"),
+    ("a file without one task's", "mood-dev.csv", ["--task", "same"], "no column 'left'"),
+    ("an unknown task", "mood-dev.csv", ["--task", "x"], "--task x: the run's tasks are"),
+    ("an empty text", "hole.csv", ["-o", "out.csv"], "hole.csv:3:1 (sentence): the text is empty"),
+    ("a missing folder", "mood-dev.csv", ["-o", "no/out.csv"], "there is no folder no"),
+    ("a folder to write", "mood-dev.csv", ["-o", "run"], "that is a folder"),
+    ("its own input", "mood-dev.csv", ["-o", "mood-dev.csv"], "that is the file to read"),
+    ("an ending it cannot write", "mood-dev.csv", ["-o", "x.xls"], "one of .csv, .tsv, .jsonl"),
+    (
+        "a file for a folder",
+        "pair-dev.csv",
+        ["-o", "toy.toml", "--format", "minbert"],
+        "minbert writes one for each task",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("file", "options", "finding"), [p[1:] for p in PREDICTIONS], ids=[p[0] for p in PREDICTIONS]
+)
+def test_predict_refuses_and_writes_nothing(cotrunk, run, file, options, finding):
+    Path("empty.csv").touch()
+    Path("binary.csv").write_bytes(bytes(range(256)))
+    Path("other.csv").write_text("a,b\n1,2\n")
+    Path("hole.csv").write_text("sentence\ngood\n \n".replace(" \n", '" "\n'))
+    before = files(run.parent)
+    said = cotrunk("predict", run, file, *options)
+    assert (said.code, said.out) == (2, "")
+    assert finding in said.err
+    assert files(run.parent) == before
+
+
+def test_errors_about_standard_input_call_it_that(run):
+    said = in_new_process("predict", run, "-", text="a,b\n1,2\n")
+    assert said.code == 2
+    assert said.err.startswith("error: standard input: it has the columns a, b")

@@ -1,0 +1,141 @@
+"""train and demo: what is written where, and when it is evaluated."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+import torch
+from calling import TASKS, files
+
+from cotrunk.runs.folder import RunFolder
+from toy import write_rows
+
+
+def test_train_makes_a_run_that_can_be_used(cotrunk, toy):
+    said = cotrunk("train", toy, "--out", "run", "--json")
+    document = said.document
+    assert document["run"] == "run"
+    assert document["steps"] == 10
+    assert list(document["scores"]) == TASKS
+    assert "step 10/10" in said.err
+    for place in ("best", "final"):
+        names = {path.name for path in Path("run", place).iterdir()}
+        assert {"model.safetensors", "manifest.json", "settings.json"} <= names
+        assert {Path(name).suffix for name in names} == {".safetensors", ".json"}
+
+
+def test_train_shows_the_tasks_in_the_order_of_the_config(cotrunk, toy):
+    shown = cotrunk("train", toy, "--out", "run").out
+    rows = [line.split()[0] for line in shown.splitlines()]
+    assert [row for row in rows if row in TASKS] == TASKS
+
+
+def test_train_writes_to_runs_and_the_name_of_the_config_by_default(cotrunk, toy):
+    assert cotrunk("train", toy, "--set", "train.max_steps=1").code == 0
+    assert Path("runs/toy/run.json").is_file()
+
+
+def test_a_dry_run_says_what_would_be_trained_and_writes_nothing(cotrunk, toy):
+    before = files(toy.parent)
+    document = cotrunk("train", toy, "--dry-run", "--json").document
+    assert set(document) == {"parameters", "steps", "sampling"}
+    assert document["steps"] == 10
+    assert [epoch["epoch"] for epoch in document["sampling"]] == [0, 1]
+    for epoch in document["sampling"]:
+        assert set(epoch) == {"epoch", "probabilities", "batches"}
+        assert sum(epoch["probabilities"].values()) == pytest.approx(1)
+        assert epoch["batches"] == dict.fromkeys(TASKS, 5)
+    assert "10 steps" in cotrunk("train", toy, "--dry-run").out
+    assert files(toy.parent) == before
+
+
+@pytest.mark.parametrize(
+    ("changes", "steps", "evaluated"),
+    [
+        (["train.evaluate=epoch"], 10, [5, 10]),
+        (["train.evaluate=never"], 10, []),
+        (["train.evaluate=4"], 10, [4, 8, 10]),
+        (["train.max_steps=3"], 3, [3]),
+        (["train.max_steps=7", "train.evaluate=epoch"], 7, [5, 7]),
+    ],
+)
+def test_train_evaluates_when_it_is_told_to(cotrunk, toy, changes, steps, evaluated):
+    document = cotrunk("train", toy, "--out", "run", "--json", "--set", *changes).document
+    events = [json.loads(line) for line in Path("run/metrics.jsonl").read_text().splitlines()]
+    assert document["steps"] == steps == sum(e["event"] == "step" for e in events)
+    assert [e["step"] for e in events if e["event"] == "dev"] == evaluated
+    assert Path("run/best/model.safetensors").is_file()
+
+
+def test_train_refuses_a_folder_with_a_run_and_leaves_it_as_it_is(cotrunk, toy, run):
+    before = files(run)
+    said = cotrunk("train", toy, "--out", run)
+    assert said.code == 2
+    assert "already holds a run" in said.err
+    assert files(run) == before
+
+
+def test_train_names_the_process_that_holds_a_run(cotrunk, toy, run):
+    before = files(run)
+    for more in ([], ["--resume"]):
+        with RunFolder(run).lock():
+            said = cotrunk("train", toy, "--out", run, *more)
+        assert said.code == 2
+        assert f"process {os.getpid()} on" in said.err
+    del before[".lock"]
+    assert before.items() <= files(run).items()
+
+
+def test_resume_without_a_run_begins_one(cotrunk, toy):
+    arguments = ["train", toy, "--out", "run", "--resume", "--set", "train.max_steps=1"]
+    assert cotrunk(*arguments).code == 0
+    assert "going on after step 1" in cotrunk(*arguments).err
+
+
+def test_train_reads_one_file_with_several_labels_where_some_are_missing(cotrunk, toy):
+    header = ["id", "left", "right", "same", "alike"]
+    rows = [[i, "good plot", f"tea {i}", i % 2 if i % 3 else "", i % 6] for i in range(30)]
+    write_rows(toy.parent / "pair-train.csv", header, rows)
+    said = cotrunk("train", toy, "--out", "run", "--json", "--set", "train.max_steps=1")
+    assert said.document["steps"] == 1
+    assert "same train: 10 rows have no label for it" in said.err
+
+
+def test_a_device_that_is_not_here_is_refused(cotrunk, toy):
+    if torch.cuda.is_available():
+        pytest.skip("it is here")
+    said = cotrunk("train", toy, "--out", "run", "--set", "train.device=cuda")
+    assert said.code == 2
+    assert "train.device = 'cuda' is not at hand here" in said.err
+    assert not Path("run").exists()
+
+
+@pytest.mark.parametrize("out", ["file", "file/run"])
+def test_a_run_folder_that_cannot_be_made_is_refused(cotrunk, toy, out):
+    Path("file").write_text("mine")
+    said = cotrunk("train", toy, "--out", out)
+    assert said.code == 2
+    assert "cannot be made a run folder" in said.err
+    assert Path("file").read_text() == "mine"
+
+
+def test_demo_trains_three_plans_and_prints_one_table(cotrunk):
+    small = ["encoder.weights=random:tiny", "sharing.encoder=S2", "train.max_steps=1"]
+    said = cotrunk("demo", "--out", "demo", "--set", *small)
+    assert said.code == 0
+    rows = {line.split()[0]: line for line in said.out.splitlines()}
+    assert {"1-bert", "3-bert", "hybrid-bert", "always"} <= set(rows)
+    assert rows["plan"].split()[:5] == ["plan", "layers", "sst", "para", "sts"]
+    assert all(Path("demo", name, "run.json").is_file() for name in list(rows)[1:4])
+    again = cotrunk("demo", "--out", "demo", "--set", *small)
+    assert again.code == 2
+    assert "is there already" in again.err
+
+
+def test_demo_gives_a_document(cotrunk):
+    small = ["encoder.weights=random:tiny", "sharing.encoder=S2", "train.max_steps=1"]
+    said = cotrunk("demo", "--out", "demo", "--json", "--set", *small, "train.evaluate=never")
+    runs = said.document["runs"]
+    assert [run["plan"] for run in runs] == ["1-bert", "3-bert", "hybrid-bert"]
+    assert all(run["parameters"] == runs[0]["parameters"] for run in runs)
