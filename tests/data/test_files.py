@@ -1,0 +1,76 @@
+"""Files that are no table, files that cannot be opened, and standard input."""
+
+import gzip
+import io
+import pickle
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from sources import STARS, one, refusal, write
+
+from cotrunk.data.examples import Rows
+
+
+def zipped():
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("xl/workbook.xml", "<x/>")
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"", "the file is empty"),
+        (b"\n\n \n", "the file is empty"),
+        (b"\xef\xbb\xbf", "the file is empty"),
+        (b"text,label\n", "the file holds no rows"),
+        (zipped(), "is a zip archive or an Excel workbook"),
+        (gzip.compress(b"text,label\nx,1\n"), "is compressed with gzip"),
+        (pickle.dumps({"text": "x"}), "is a Python pickle"),
+        (b"PAR1\x15\x04\x15", "is a Parquet file"),
+        ("text,label\nx,1\n".encode("utf-16"), "is UTF-16 text"),
+        ("text,label\nx,1\n".encode("utf-16-le"), "is a binary file"),
+        (b"\x01\x02\n\x00\x00\x03", "is a binary file"),
+        (b"<!DOCTYPE html><p>Not found", "is a web page"),
+        (b' {"text": "x", "label": 1}', "holds JSON, not .csv text; name it .jsonl"),
+    ],
+)
+def test_a_file_that_is_no_table_is_told_in_one_line(tmp_path, content, told):
+    path = write(tmp_path, "a.csv", content)
+    (line,) = refusal(STARS, one(path))
+    assert line.startswith(f"{path}: {told}")
+
+
+def test_a_file_that_cannot_be_opened_is_told_in_one_line(tmp_path):
+    (tmp_path / "folder.csv").mkdir()
+    assert refusal(STARS, one(tmp_path / "none.csv")) == (f"{tmp_path}/none.csv: no such file",)
+    assert "is a directory" in refusal(STARS, one(tmp_path / "folder.csv"))[0]
+    assert "NUL" in refusal(STARS, one(Path("a\0.csv")))[0]
+    assert "must be one of .csv .tsv" in refusal(STARS, one(tmp_path / "a.xlsx"))[0]
+    assert "cannot be read" in refusal(STARS, one(tmp_path / ("a" * 999 + ".csv")))[0]
+
+
+@pytest.mark.parametrize(
+    "content", ['{"text": "x y"}\n', "text\nx y\n", "id,text\n1,x y\n", "\ufeffa\ttext\n1\tx y\n"]
+)
+def test_standard_input_tells_its_format(monkeypatch, content):
+    stdin = io.TextIOWrapper(io.BytesIO(content.encode()))
+    monkeypatch.setattr(sys, "stdin", stdin)
+    (example,) = Rows(STARS, one(Path("-"), label=None))
+    assert example.texts == ("x y",)
+    assert not stdin.buffer.closed
+
+
+def test_errors_of_standard_input_say_so(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a,b\n1,2\n")))
+    lines = refusal(STARS, one(Path("-"), label=None))
+    assert lines == ("standard input:1: no column 'text'; columns found: 'a', 'b'",)
+
+
+def test_parquet_without_pyarrow_tells_what_to_install(tmp_path, monkeypatch):
+    path = write(tmp_path, "a.parquet", b"PAR1")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert 'pip install "cotrunk[parquet]"' in refusal(STARS, one(path))[0]

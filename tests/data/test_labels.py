@@ -1,0 +1,66 @@
+"""What a label in a file means, and which mean nothing."""
+
+import json
+
+import pytest
+from sources import STARS, one, refusal, write
+
+from cotrunk.data.examples import Rows
+from cotrunk.tasks import Task
+
+MOOD = Task("mood", "classes", 1, classes=("bad", "good"))
+YES = Task("yes", "binary", 1)
+
+
+@pytest.mark.parametrize(
+    ("task", "raw", "label"),
+    [
+        (STARS, "3", 3.0),
+        (STARS, "3.0", 3.0),
+        (STARS, 3, 3.0),
+        (STARS, 3.0, 3.0),
+        (MOOD, "good", 1.0),
+        (YES, "0.0", 0.0),
+        (YES, "1", 1.0),
+        (YES, "TRUE", 1.0),
+        (YES, "false", 0.0),
+        (YES, True, 1.0),
+        (YES, 0, 0.0),
+        (Task("s", "score", 1, low=-1, high=1), "-2.5e-1", -0.25),
+    ],
+)
+def test_labels_mean(tmp_path, task, raw, label):
+    path = write(tmp_path, "a.jsonl", json.dumps({"text": "x", "label": raw}))
+    assert [example.label for example in Rows(task, one(path))] == [label]
+
+
+@pytest.mark.parametrize(
+    ("task", "raw", "rule"),
+    [
+        (STARS, "3.7", "never rounded; found '3.7'"),
+        (STARS, 3.7, "never rounded; found 3.7"),
+        (STARS, "5", "one of 0..4; found '5'"),
+        (STARS, "-1", "one of 0..4"),
+        (STARS, "nan", "one of 0..4"),
+        (STARS, True, "one of 0..4; found True"),
+        (STARS, "٣", "one of 0..4"),
+        (STARS, [3], "found a value of type list"),
+        (MOOD, "goood", "one of 'bad', 'good'; found 'goood'; did you mean 'good'?"),
+        (MOOD, "1", "one of 'bad', 'good'"),
+        (MOOD, " good", "one of 'bad', 'good'"),
+        (YES, "0.5", "0, 1, true or false"),
+        (YES, "yes", "0, 1, true or false"),
+        (YES, 2, "0, 1, true or false; found 2"),
+        (Task("s", "score", 1), "nan", "a finite number"),
+        (Task("s", "score", 1), "1e999", "a finite number"),
+        (Task("s", "score", 1), 10**400, "a finite number"),
+        (Task("s", "score", 1), "1_0", "a finite number"),
+        (Task("s", "score", 1), "0,5", "a finite number; found '0,5'"),
+        (Task("s", "score", 1), "1.01", "lie in 0..1; found '1.01'"),
+    ],
+)
+def test_labels_that_mean_nothing_are_refused(tmp_path, task, raw, rule):
+    path = write(tmp_path, "a.jsonl", json.dumps({"text": "x", "label": raw}))
+    (line,) = refusal(task, one(path))
+    assert line.startswith(f"{path}:1 (label): ")
+    assert rule in line
