@@ -10,6 +10,7 @@ import torch
 
 from toy import TOY, sentence, write_rows
 
+pytest.register_assert_rewrite("published", "sources")  # they say what differs, as tests do
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 

@@ -1,0 +1,122 @@
+"""Published tensor names and ours: nothing is lost, mixed up or dropped silently."""
+
+import pytest
+import torch
+import transformers
+from published import EVERYWHERE, TINY, add_vocabulary, complaint, reference, rewrite, same
+from safetensors.torch import load_file
+from torch.testing import assert_close
+
+from cotrunk.model.pretrained import find, from_hugging_face, to_hugging_face
+from cotrunk.model.shape import NAMED, config_from_shape, tensor_sizes
+
+
+@pytest.mark.parametrize("shard", ["1GB", "20KB"])
+@pytest.mark.parametrize("name", TINY)
+def test_a_saved_model_comes_back_bit_equal(name, shard, tmp_path):
+    model = reference(name)
+    model.save_pretrained(tmp_path, max_shard_size=shard)
+    add_vocabulary(tmp_path)
+    found = find(str(tmp_path), base=EVERYWHERE)
+    assert (tmp_path / "model.safetensors").exists() == (shard == "1GB")
+    assert found.shape == NAMED[name]
+    assert {key: tuple(value.shape) for key, value in found.tensors.items()} == tensor_sizes(
+        found.shape
+    )
+    same(to_hugging_face(found.tensors, found.shape), model.state_dict())
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_query_key_and_value_are_stacked_in_that_order(name):
+    published = reference(name).state_dict()
+    ours = from_hugging_face(published, NAMED[name], "here")
+    parts = [
+        [key for key in published if ".1." in key and word in key and key.endswith("weight")]
+        for word in (("q_lin", "k_lin", "v_lin") if "distil" in name else ("query", "key", "value"))
+    ]
+    stacked = torch.cat([published[key] for (key,) in parts])
+    assert torch.equal(ours["layers.1.attention.qkv.weight"], stacked)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        transformers.BertForPreTraining,
+        transformers.BertForSequenceClassification,
+        transformers.BertForQuestionAnswering,
+        transformers.RobertaForMaskedLM,
+        transformers.RobertaForSequenceClassification,
+        transformers.DistilBertForMaskedLM,
+        transformers.DistilBertForSequenceClassification,
+    ],
+)
+def test_heads_of_other_tasks_and_their_prefix_are_dropped(model):
+    shape = next(shape for shape in NAMED.values() if shape.family == model.config_class.model_type)
+    headed = model(model.config_class.from_dict(config_from_shape(shape)))
+    ours = from_hugging_face(headed.state_dict(), shape, "here")
+    bare = headed.base_model.state_dict()
+    same(to_hugging_face(ours, shape), bare)
+
+
+def test_old_names_and_buffers_are_understood(folder):
+    def age(tensors):
+        for name in [name for name in tensors if "LayerNorm" in name]:
+            old = name.replace("weight", "gamma").replace("bias", "beta")
+            tensors[f"bert.{old}"] = tensors.pop(name)
+        tensors["bert.embeddings.position_ids"] = torch.arange(512)
+
+    before = find(str(folder), base=EVERYWHERE)
+    rewrite(folder, age)
+    after = find(str(folder), base=EVERYWHERE)
+    same(before.tensors, after.tensors)
+    assert before.digest != after.digest
+
+
+def test_a_missing_pooler_is_visible_and_allowed(folder):
+    rewrite(folder, lambda tensors: [tensors.pop(f"pooler.dense.{k}") for k in ("weight", "bias")])
+    found = find(str(folder), base=EVERYWHERE)
+    assert not any(name.startswith("pooler") for name in found.tensors)
+    assert len(to_hugging_face(found.tensors, found.shape)) == len(
+        load_file(folder / "model.safetensors")
+    )
+
+
+def test_half_a_pooler_is_not_allowed(folder):
+    rewrite(folder, lambda tensors: tensors.pop("pooler.dense.bias"))
+    assert "missing tensors: pooler.dense.bias" in complaint(folder)
+
+
+def test_missing_unknown_misshapen_and_whole_number_tensors_are_listed_together(folder):
+    def spoil(tensors):
+        del tensors["encoder.layer.0.output.dense.bias"]
+        tensors["encoder.layer.2.output.dense.bias"] = torch.zeros(32)
+        tensors["encoder.layer.1.attention.self.key.weight"] = torch.zeros(32, 31)
+        tensors["embeddings.LayerNorm.bias"] = torch.zeros(32, dtype=torch.int64)
+        tensors["bert.pooler.dense.bias"] = torch.zeros(32)
+
+    rewrite(folder, spoil)
+    missing, unknown, twice, misshapen, whole = complaint(folder).splitlines()
+    assert missing == f"{folder}: missing tensors: encoder.layer.0.output.dense.bias"
+    assert unknown.endswith("unknown tensors: 'encoder.layer.2.output.dense.bias'")
+    assert "twice" in twice
+    assert "pooler.dense.bias" in twice
+    assert "self.key.weight [32, 31] instead of [32, 32]" in misshapen
+    assert "embeddings.LayerNorm.bias (torch.int64)" in whole
+
+
+def test_our_tensors_without_a_place_in_the_family_are_not_dropped_silently():
+    shape = NAMED["tiny-distilbert"]
+    ours = from_hugging_face(reference("tiny-distilbert").state_dict(), shape, "here")
+    with pytest.raises(ValueError, match=r"no place for \['pooler.weight'\]"):
+        to_hugging_face({**ours, "pooler.weight": torch.zeros(32, 32)}, shape)
+    ours.pop("layers.1.up.bias")
+    with pytest.raises(ValueError, match=r"lacks \['layers.1.up.bias'\]"):
+        to_hugging_face(ours, shape)
+
+
+def test_equal_tensors_give_equal_outputs_after_the_round_trip():
+    model, copy = reference("tiny").eval(), reference("tiny").eval()
+    ours = from_hugging_face(model.state_dict(), NAMED["tiny"], "here")
+    copy.load_state_dict(to_hugging_face(ours, NAMED["tiny"]))
+    ids = torch.arange(12).view(2, 6)
+    assert_close(model(ids).last_hidden_state, copy(ids).last_hidden_state, rtol=0, atol=0)
