@@ -10,7 +10,8 @@ import torch
 
 from toy import TOY, sentence, write_rows
 
-pytest.register_assert_rewrite("published", "sources")  # they say what differs, as tests do
+# Helpers that assert say what differs, as tests do.
+pytest.register_assert_rewrite("published", "sealed", "sources")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 
