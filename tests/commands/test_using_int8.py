@@ -1,8 +1,12 @@
 """evaluate and predict with 8-bit layers."""
 
+from collections.abc import Iterator
+
 import pytest
 import torch
 from calling import TASKS
+from torch import nn
+from torch.nn.modules.module import register_module_forward_pre_hook
 
 from toy import write_rows
 
@@ -41,14 +45,27 @@ def test_predict_int8_answers_nearly_as_float32(cotrunk, run):
     assert [row["alike"] for row in rough] == pytest.approx(alike, abs=0.1)
 
 
-def test_int8_is_refused_where_it_cannot_run_before_anything_is_computed(cotrunk, run, monkeypatch):
+@pytest.fixture
+def computed() -> Iterator[list[nn.Module]]:
+    """Every module that torch calls, in order."""
+    called: list[nn.Module] = []
+    hook = register_module_forward_pre_hook(lambda module, _: called.append(module))
+    yield called
+    hook.remove()
+
+
+def test_int8_is_refused_where_it_cannot_run_before_anything_is_computed(
+    cotrunk, computed, run, monkeypatch
+):
+    assert computed  # by the training of the run: the hook is there
+    computed.clear()
     monkeypatch.setattr("cotrunk.model.int8.ENGINE", "abacus")
-    monkeypatch.setattr("cotrunk.commands.using.outputs_on", None)
     for command in (["evaluate", run], ["predict", run, run.parent / "mood-dev.csv"]):
         said = cotrunk(*command, "--int8")
         assert (said.code, said.out) == (2, "")
         assert said.err.startswith("error: int8 needs torch's abacus")
         assert len(said.err.splitlines()) == 1
+        assert not computed
 
 
 @needs_x86
