@@ -19,7 +19,7 @@ import numpy as np
 from cotrunk import screen, tables
 from cotrunk.commands.outputs import refuse_bad_target, write_whole
 from cotrunk.data.examples import Rows, Source
-from cotrunk.data.files import open_table
+from cotrunk.data.files import BOM, open_table, place_of
 from cotrunk.errors import UserError
 from cotrunk.experiment import Model, corpora_of, load_model
 from cotrunk.learn.forward import Live
@@ -123,7 +123,7 @@ def predict(arguments: Namespace) -> Document:
         names = _able(arguments, model, path)
         tasks = [model.network.tasks[name] for name in names]
         targets = _targets(arguments, names)
-        readers = _readers(predictor, names, path, skip=arguments.skip_bad_rows)
+        readers = _readers(arguments, predictor, names, path)
         rows = _merged([predictor.answer_file(alike, rows) for alike, rows in readers], names)
         document = _write_answers(arguments, tasks, rows, targets)
     for alike, read in readers:
@@ -144,14 +144,9 @@ def _as_file(name: str) -> Iterator[Path]:
         with path.open("wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
         with path.open("rb") as file:
-            head = file.read(1024).lstrip()
+            head = file.read(1024).removeprefix(BOM).lstrip()
         endings = (end for begin, end in BEGINNINGS.items() if head.startswith(begin))
-        spooled = path.rename(path.with_suffix(next(endings, ".csv")))
-        try:
-            yield spooled
-        except UserError as error:
-            lines = (line.replace(str(spooled), "standard input") for line in error.lines)
-            raise UserError(*lines) from None
+        yield path.rename(path.with_suffix(next(endings, ".csv")))
 
 
 @contextmanager
@@ -170,26 +165,30 @@ def _able(arguments: Namespace, model: Model, path: Path) -> list[str]:
     if arguments.task:
         return chosen
     able, columns = [], []
+    place = place_of(Path(arguments.file))
     for name in chosen:
         part = parts[name]
-        with open_table(path, needed=part.text, quoting=part.quoting) as table:
+        with open_table(path, needed=part.text, quoting=part.quoting, place=place) as table:
             columns = list(table.columns)
         if set(part.text) <= set(columns):
             able.append(name)
     if not able:
         wanted = "; ".join(f"{name} reads {', '.join(parts[name].text)}" for name in chosen)
-        raise UserError(f"{path}: it has the columns {', '.join(columns)}, but {wanted}")
+        raise UserError(f"{place}: it has the columns {', '.join(columns)}, but {wanted}")
     for name in (name for name in chosen if name not in able):
         missing = [text for text in parts[name].text if text not in columns]
-        screen.say(f"note: {name} is left out, for {path} has no column {', '.join(missing)}")
+        screen.say(f"note: {name} is left out, for {place} has no column {', '.join(missing)}")
     return able
 
 
-def _readers(predictor: Predictor, names: Sequence[str], path: Path, *, skip: bool) -> Readers:
+def _readers(
+    arguments: Namespace, predictor: Predictor, names: Sequence[str], path: Path
+) -> Readers:
     alike: dict[Source, list[str]] = {}
     for name in names:
         source = predictor.source(name, path)
-        source = replace(source, skip_bad_rows=skip or source.skip_bad_rows)
+        skip = arguments.skip_bad_rows or source.skip_bad_rows
+        source = replace(source, skip_bad_rows=skip, called=place_of(Path(arguments.file)))
         alike.setdefault(source, []).append(name)
     return [(some, Rows(predictor.tasks[some[0]], source)) for source, some in alike.items()]
 

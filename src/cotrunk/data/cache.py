@@ -118,9 +118,10 @@ def load_corpus(
     ``workers`` other processes tokenise; what they write does not depend on their number.
     """
     content = file_digest(source.path)
+    reading = asdict(source) | {"path": ""}
+    del reading["called"]
     spelled = json.dumps(
-        [FORMAT, content, asdict(task), {**asdict(source), "path": ""}, _digest(tokenizer)],
-        sort_keys=True,
+        [FORMAT, content, asdict(task), reading, _digest(tokenizer)], sort_keys=True
     )
     digest = hashlib.sha256(spelled.encode()).hexdigest()
     folder = cache_folder() / "tokens" / digest

@@ -21,7 +21,8 @@ class Source:
 
     ``label`` None reads without labels. ``id`` None takes the column "id" if there is one, else
     the number of the row. ``sparse_labels`` leaves out rows with an empty label, and
-    ``skip_bad_rows`` drops bad rows instead of refusing the file; both are counted.
+    ``skip_bad_rows`` drops bad rows instead of refusing the file; both are counted. ``called`` is
+    the file's name in messages, if not its path.
     """
 
     path: Path
@@ -31,6 +32,11 @@ class Source:
     sparse_labels: bool = False
     skip_bad_rows: bool = False
     quoting: Quoting = "csv"
+    called: str | None = None
+
+    @property
+    def place(self) -> str:
+        return self.called or place_of(self.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +68,7 @@ class Rows:
     def __init__(self, task: Task, source: Source) -> None:
         if len(source.texts) != task.texts:
             raise UserError(
-                f"{place_of(source.path)}: task {task.name} reads {task.texts} text(s), "
+                f"{source.place}: task {task.name} reads {task.texts} text(s), "
                 f"but the columns named are {', '.join(map(repr, source.texts)) or 'none'}"
             )
         self.task = task
@@ -81,7 +87,8 @@ class Rows:
         source = self.source
         self.dropped, self.dropped_count, self.unlabelled = [], 0, 0
         needed = [name for name in (*source.texts, source.id, source.label) if name is not None]
-        with open_table(source.path, needed=needed, quoting=source.quoting) as table:
+        quoting, place = source.quoting, source.place
+        with open_table(source.path, needed=needed, quoting=quoting, place=place) as table:
             self._share = table.share
             yield from self._examples(table, _columns(table, source))
             self._share = lambda: 1.0

@@ -47,9 +47,10 @@ WEB_PAGE = re.compile(rb"<(!doctype )?html", re.IGNORECASE)
 
 
 @contextlib.contextmanager
-def open_table(path: Path, *, needed: Sequence[str], quoting: Quoting) -> Iterator[Table]:
+def open_table(
+    path: Path, *, needed: Sequence[str], quoting: Quoting, place: str
+) -> Iterator[Table]:
     """The format follows from the ending, the delimiter from a header that shows ``needed``."""
-    place = place_of(path)
     suffix = None if path == STANDARD_INPUT else path.suffix.lower()
     if suffix is not None and suffix not in KNOWN:
         raise UserError(f"{place}: the ending must be one of {' '.join(KNOWN)}; found {suffix!r}")

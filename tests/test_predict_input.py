@@ -1,0 +1,80 @@
+"""Where the rows of `predict` come from, and what is said about the bad ones among them."""
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from cotrunk.cli import main
+
+
+class Said(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def run(toy, tmp_path, capsys) -> Path:
+    arguments = ["train", str(toy), "--out", str(tmp_path / "run")]
+    assert main([*arguments, "--set", "train.max_steps=1", "train.evaluate=never"]) == 0
+    capsys.readouterr()
+    return tmp_path / "run"
+
+
+@pytest.fixture
+def predict(run, capsys, monkeypatch):
+    def call(content: bytes | Path, *options: str) -> Said:
+        file = str(content)
+        if isinstance(content, bytes):
+            file = "-"
+            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+        code = main(["predict", str(run), file, "--which", "final", *options])
+        return Said(code, *capsys.readouterr())
+
+    return call
+
+
+HOLE = b'id,sentence\na,good plot\nb,""\n'
+
+
+def test_a_bad_row_of_standard_input_is_named_by_its_line(predict):
+    said = predict(HOLE)
+    assert (said.code, said.out) == (2, "")
+    place = "error: standard input:3:2 (sentence): the text is empty; "
+    assert place in said.err
+    left = [line for line in said.err.splitlines() if line.startswith("note: ")]
+    assert left[0] == "note: same is left out, for standard input has no column left, right"
+
+
+def test_a_skipped_row_of_standard_input_is_named_by_its_line(predict):
+    said = predict(HOLE, "--skip-bad-rows", "--task", "mood")
+    assert said.code == 0
+    assert said.err.endswith("the first: standard input:3:2 (sentence): the text is empty\n")
+
+
+@pytest.mark.parametrize(
+    ("content", "finding"),
+    [
+        (b"", "standard input: the file is empty"),
+        (b"a,b\n1,2\n", "standard input: it has the columns a, b, but mood reads sentence"),
+        (b'{"sentence": "a"}\n{"sentence"\n', "standard input:2:12: a line must be one JSON"),
+        (b"PAR1 and no more", "standard input: the Parquet file is damaged"),
+        (b"\x89PNG", "standard input: is a picture"),
+    ],
+    ids=["empty", "other columns", "objects", "parquet", "picture"],
+)
+def test_what_is_wrong_with_standard_input_is_said_of_standard_input(predict, content, finding):
+    said = predict(content)
+    assert said.code == 2
+    errors = [line for line in said.err.splitlines() if not line.startswith("note: ")]
+    assert len(errors) == 1
+    assert errors[0].startswith(f"error: {finding}")
+
+
+def test_objects_on_standard_input_may_begin_with_a_byte_order_mark(predict):
+    said = predict(b'\xef\xbb\xbf{"id": "a", "sentence": "good"}\n', "--format", "jsonl")
+    assert json.loads(said.out)["id"] == "a"
