@@ -224,6 +224,39 @@ def test_a_file_is_read_with_its_changes(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("changes", "finding"),
+    [
+        (["train.lr=abc"], "--set train.lr = 'abc': must be a number"),
+        (["train.epohcs=2"], "--set train.epohcs is not a setting; did you mean 'epochs'?"),
+        (["train={lr = 'abc'}"], "--set train.lr = 'abc': must be a number"),
+        (["trian.lr=1", "trian.epochs=1"], "--set trian is not a setting; did you mean 'train'?"),
+        (["tasks.b.kind=score", "tasks.b.text=['a']"], "--set tasks.b.label is missing: name the"),
+        (["train.keep=mod"], "--set train.keep = 'mod': must be one of official, mean, sum, mood"),
+        (["stages=[{lr = 'abc'}]"], "--set stages 1: lr = 'abc': must be a number"),
+    ],
+)
+def test_what_is_wrong_with_a_change_is_not_blamed_on_the_file(tmp_path, changes, finding):
+    config = tmp_path / "my.toml"
+    config.write_text('[tasks.mood]\nkind = "binary"\ntext = ["a"]\nlabel = "b"\n')
+    with pytest.raises(UserError) as refused:
+        read_settings(config, changes)
+    [line] = refused.value.lines
+    assert line.startswith(finding)
+
+
+def test_what_is_wrong_with_the_file_is_not_blamed_on_a_change(tmp_path):
+    config = tmp_path / "my.toml"
+    config.write_text('[tasks.mood]\nkind = "binary"\ntext = ["a"]\n[train]\nlr = "abc"\n')
+    with pytest.raises(UserError) as refused:
+        read_settings(config, ["train.epochs=0", "tasks.mood.weight=2"])
+    assert [line.split(" is ")[0].split(" = ")[0] for line in refused.value.lines] == [
+        f"{config}: tasks.mood.label",
+        "--set train.epochs",
+        f"{config}: train.lr",
+    ]
+
+
+@pytest.mark.parametrize(
     ("content", "finding"),
     [
         (b"[tasks", "not valid TOML"),

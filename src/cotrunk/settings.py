@@ -2,6 +2,8 @@
 
 import difflib
 import tomllib
+from collections.abc import Collection
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -12,6 +14,7 @@ from cotrunk.errors import UserError
 
 Share = Annotated[float, Field(ge=0, lt=1)]
 Positive = Annotated[int, Field(ge=1)]
+Keys = tuple[str, ...]
 NAME = r"^[A-Za-z][A-Za-z0-9_-]*$"
 DEVICE = r"^(auto|cpu|mps|cuda(:[0-9]{1,3})?)$"
 TaskName = Annotated[str, StringConstraints(pattern=NAME, max_length=64)]
@@ -201,66 +204,83 @@ def read_settings(path: Path, changes: list[str] | None = None) -> Settings:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{path}: not valid TOML; {error}") from None
-    apply_changes(raw, changes or [])
-    return check_settings(raw, place=str(path))
+    changed = apply_changes(raw, changes or [])
+    return check_settings(raw, place=str(path), changed=changed)
 
 
-def check_settings(raw: dict[str, Any], *, place: str) -> Settings:
+def check_settings(raw: dict[str, Any], *, place: str, changed: Collection[Keys] = ()) -> Settings:
+    """An error is at ``place``, or with ``--set`` if it lies within what was ``changed``."""
+    written = partial(_place, place=place, changed=changed)
     try:
         settings = Settings.model_validate(raw)
     except ValidationError as error:
-        raise _user_error(error, raw, place) from None
-    wrong = _wrong_keep(settings, place)
+        found = _findings(error, raw)
+        raise UserError(*(written(keys) + line for keys, line in found.items())) from None
+    wrong = [written(("train", "keep")) + line for line in _wrong_keep(settings)]
     for number, changes in enumerate(settings.stages, start=1):
-        wrong += _wrong_stage(changes, settings, f"{place}: stages {number}")
+        stage = f"{written(('stages',))}stages {number}: "
+        wrong += [stage + line for line in _wrong_stage(changes, settings)]
     if wrong:
         raise UserError(*wrong)
     return settings
 
 
-def _wrong_stage(changes: dict[str, Any], settings: Settings, place: str) -> list[str]:
+def _place(keys: Keys, *, place: str, changed: Collection[Keys]) -> str:
+    by_option = any(keys[: len(change)] == change for change in changed)
+    return "--set " if by_option else f"{place}: "
+
+
+def _wrong_stage(changes: dict[str, Any], settings: Settings) -> list[str]:
     try:
         Train.model_validate({**settings.train.model_dump(), **changes})
     except ValidationError as error:
-        return list(_user_error(error, changes, place, Train).lines)
+        return list(_findings(error, changes, Train).values())
     once = [key for key in ONCE_PER_RUN if key in changes]
-    return [f"{place}: {key} holds for the whole run; write it under [train]" for key in once]
+    return [f"{key} holds for the whole run; write it under [train]" for key in once]
 
 
-def _wrong_keep(settings: Settings, place: str) -> list[str]:
+def _wrong_keep(settings: Settings) -> list[str]:
     keep, known = settings.train.keep, ["official", "mean", "sum", *settings.tasks]
     if keep in known:
         return []
     near = difflib.get_close_matches(keep, known, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    return [f"{place}: train.keep = {keep!r}: must be one of {', '.join(known)}{hint}"]
+    return [f"train.keep = {keep!r}: must be one of {', '.join(known)}{hint}"]
 
 
-def _user_error(
-    error: ValidationError, raw: dict[str, Any], place: str, root: type[BaseModel] = Settings
-) -> UserError:
-    findings: dict[str, str] = {}
+def _findings(
+    error: ValidationError, raw: dict[str, Any], root: type[BaseModel] = Settings
+) -> dict[Keys, str]:
+    """What is wrong, by where it is wrong."""
+    lines: dict[Keys, str] = {}
     for details in error.errors(include_url=False):
-        path = _path(details, raw)
-        key, found = ".".join(path) or "the file", _finding(path, details, root)
+        keys = _path(details, raw)
+        found, rule = _finding(keys, details, root)
         # The arms of a union fail one by one: one line lists what would do.
-        findings[key] = f"{findings[key]}, or {found[-1]}" if key in findings else "".join(found)
-    return UserError(*(f"{place}: {key}{found}" for key, found in findings.items()))
+        before = lines.get(keys)
+        name = ".".join(keys) or "the file"
+        lines[keys] = f"{before}, or {rule}" if before else f"{name}{found}{rule}"
+    return lines
 
 
-def apply_changes(raw: dict[str, Any], changes: list[str]) -> None:
-    for change in changes:
-        _apply(raw, change)
+def apply_changes(raw: dict[str, Any], changes: list[str]) -> set[Keys]:
+    """Change ``raw``; returns where it has become what the changes say."""
+    return {_apply(raw, change) for change in changes}
 
 
-def _apply(raw: dict[str, Any], change: str) -> None:
-    """Set ``train.epochs=2`` in a nested table; the value is TOML, else taken as a string."""
+def _apply(raw: dict[str, Any], change: str) -> Keys:
+    """Set ``train.epochs=2`` in a nested table; the value is TOML, else taken as a string.
+
+    Returns the keys of the value, or of the first table that had to be made for it.
+    """
     key, sign, value = change.partition("=")
-    path = key.strip().split(".")
+    path = tuple(key.strip().split("."))
     if not sign or not all(path):
         raise UserError(f"--set {change}: write key=value, for example --set train.epochs=2")
-    table = raw
-    for part in path[:-1]:
+    table, made = raw, path
+    for depth, part in enumerate(path[:-1], start=1):
+        if part not in table:
+            made = min(made, path[:depth], key=len)
         table = table.setdefault(part, {})
         if not isinstance(table, dict):
             raise UserError(f"--set {change}: {part!r} is a value, not a table")
@@ -268,9 +288,10 @@ def _apply(raw: dict[str, Any], change: str) -> None:
         table[path[-1]] = tomllib.loads(f"value = {value.strip()}")["value"]
     except tomllib.TOMLDecodeError:
         table[path[-1]] = value.strip()
+    return made
 
 
-def _path(details: ErrorDetails, raw: dict[str, Any]) -> list[str]:
+def _path(details: ErrorDetails, raw: dict[str, Any]) -> Keys:
     """The keys of the file that lead to an error, without pydantic's names for a union's arms."""
     path: list[str] = []
     inside: Any = raw
@@ -282,10 +303,10 @@ def _path(details: ErrorDetails, raw: dict[str, Any]) -> list[str]:
         elif details["type"] != "missing" or part != details["loc"][-1]:
             continue
         path.append(str(part))
-    return path
+    return tuple(path)
 
 
-def _finding(path: list[str], details: ErrorDetails, root: type[BaseModel]) -> tuple[str, str]:
+def _finding(path: Keys, details: ErrorDetails, root: type[BaseModel]) -> tuple[str, str]:
     """What was found and what the rule is."""
     if details["type"] == "extra_forbidden":
         known = _keys(path[:-1], root)
@@ -348,7 +369,7 @@ def _shown(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _keys(path: list[str], root: type[BaseModel]) -> list[str]:
+def _keys(path: Keys, root: type[BaseModel]) -> list[str]:
     """The settings that exist at a place."""
     model = root
     steps = list(path)

@@ -45,5 +45,5 @@ def summaries() -> dict[str, str]:
 
 def settings(name: str, *, changes: list[str]) -> Settings:
     raw = tomllib.loads(text(name))
-    apply_changes(raw, changes)
-    return check_settings(raw, place=f"preset {name}")
+    changed = apply_changes(raw, changes)
+    return check_settings(raw, place=f"preset {name}", changed=changed)
