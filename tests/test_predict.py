@@ -12,6 +12,7 @@ import torch
 import cotrunk
 from cotrunk.cli import main
 from cotrunk.data.examples import Rows
+from cotrunk.errors import UserError
 from cotrunk.predictor import Answer, Answered, Predictor, row_of, write_minbert
 from cotrunk.tasks import Task
 from toy import sentence, write_rows
@@ -132,6 +133,51 @@ def test_a_row_needs_as_many_texts_as_its_task_reads(predictor):
     with pytest.raises(ValueError, match="task same reads a pair"):
         predictor.predict("same", ["just one"])
     assert predictor.predict("same", []) == []
+
+
+@pytest.mark.parametrize(
+    ("task", "texts", "finding"),
+    [
+        ("mood", ["good", None], "texts[1]: the text is missing"),
+        ("mood", ["good", 3.5], "texts[1]: the text must be a string; found 3.5"),
+        ("mood", [[["good"]]], "texts[0]: the text must be a string; found a value of type list"),
+        ("mood", [b"good"], "texts[0]: the text must be a string; found a value of type bytes"),
+        ("mood", ["good", " "], "texts[1]: the text is empty"),
+        ("mood", ["a\0b"], "texts[0]: a cell must not hold NUL"),
+        ("mood", ["\udc80"], "texts[0]: a cell must be UTF-8"),
+        ("mood", [("a", "b")], "texts[0]: task mood reads one text per row; found 2 values"),
+        ("mood", "good", "texts: predict answers about a list; found 'good'; write predict(task"),
+        ("mood", None, "texts: predict answers about a list; found nothing"),
+        ("mood", {"a": 1}, "texts: predict answers about a list; found a value of type dict"),
+        ("same", [("a", "b"), ("a", None)], "texts[1][1]: the text is missing"),
+        ("same", [("a", "")], "texts[0][1]: the text is empty"),
+        ("same", ("a", "b"), "texts[0]: task same reads a pair (left, right) per row; found 'a'"),
+        ("same", [None], "texts[0]: task same reads a pair (left, right) per row; found nothing"),
+        (["mood"], ["good"], "['mood'] is no task of this run; there are mood, same, alike"),
+    ],
+)
+def test_what_is_no_text_is_refused_with_its_row(predictor, task, texts, finding):
+    with pytest.raises(UserError) as refused:
+        predictor.predict(task, texts)
+    assert refused.value.lines[0].startswith(finding)
+
+
+def test_all_rows_that_are_no_text_are_named_at_once(predictor):
+    with pytest.raises(UserError) as refused:
+        predictor.predict("mood", ["good", "", None] * 10)
+    assert [line.split(":")[0] for line in refused.value.lines] == [
+        f"texts[{number}]" for number in range(30) if number % 3
+    ]
+    with pytest.raises(UserError) as refused:
+        predictor.predict("mood", [""] * 51)
+    assert len(refused.value.lines) == 51
+    assert refused.value.lines[-1] == "... and more: only the first 50 are listed"
+
+
+def test_texts_may_come_as_a_tuple_or_an_array(predictor):
+    expected = predictor.predict("same", [("good plot", "tea")])
+    for texts in ([["good plot", "tea"]], np.array([["good plot", "tea"]])):
+        assert predictor.predict("same", texts) == expected
 
 
 def test_probabilities_are_those_of_the_prediction(predictor):

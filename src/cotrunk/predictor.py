@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import numpy as np
 import torch
 
-from cotrunk.data.examples import Example, Rows, Source
+from cotrunk.data.examples import LISTED, Example, Rows, Source, text_fault
+from cotrunk.data.labels import shown
 from cotrunk.data.text import Pieces, View
 from cotrunk.data.tokens import Tokeniser
 from cotrunk.errors import UserError
@@ -54,16 +55,18 @@ class Predictor:
         self.tokenise = Tokeniser(model.tokenizer)
 
     def predict(self, task: str, texts: Sequence[str | tuple[str, str]]) -> list[Answer]:
-        """One task's answers about a list of texts, or of pairs ``(left, right)``."""
-        if task not in self.tasks:
+        """One task's answers about a list of texts, or of pairs ``(left, right)``.
+
+        A text must not be empty, as in a file; all bad rows are named at once.
+        """
+        if task not in list(self.tasks):
             raise UserError(f"{task!r} is no task of this run; there are {', '.join(self.tasks)}")
-        if isinstance(texts, str):
-            raise UserError("predict answers about a list: write predict(task, [text])")
-        rows = [(text,) if isinstance(text, str) else tuple(text) for text in texts]
-        if any(len(row) != self.tasks[task].texts for row in rows):
-            wanted = "one text" if self.tasks[task].texts == 1 else "a pair (left, right)"
-            raise UserError(f"task {task} reads {wanted} per row")
-        return self.answer_rows([task], rows)[task]
+        if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
+            raise UserError(
+                f"texts: predict answers about a list; found {shown(texts)}; "
+                "write predict(task, [text])"
+            )
+        return self.answer_rows([task], _checked(self.tasks[task], list(texts)))[task]
 
     def answer_rows(
         self, tasks: Sequence[str], rows: Sequence[tuple[str, ...]]
@@ -101,6 +104,38 @@ class Predictor:
     def _pieces(self, rows: Sequence[tuple[str, ...]]) -> list[Pieces]:
         ids = iter(self.tokenise([text for row in rows for text in row]))
         return [tuple(np.array(next(ids), np.int64) for _ in row) for row in rows]
+
+
+def _checked(task: Task, texts: Sequence[object]) -> list[tuple[str, ...]]:
+    """The rows that a caller gave, as tuples of sound texts."""
+    rows = [_row(text) for text in texts]
+    wrong = [
+        f"texts[{number}]{fault}"
+        for number, row in enumerate(rows)
+        for fault in _row_faults(task, row)
+    ]
+    if wrong:
+        more = [f"... and more: only the first {LISTED} are listed"] * (len(wrong) > LISTED)
+        raise UserError(*wrong[:LISTED], *more)
+    return rows
+
+
+def _row(given: Any) -> tuple[Any, ...]:
+    texts = given.tolist() if isinstance(given, np.ndarray) else given
+    several = isinstance(texts, Sequence) and not isinstance(texts, str | bytes)
+    return tuple(texts) if several else (texts,)
+
+
+def _row_faults(task: Task, row: tuple[object, ...]) -> Iterator[str]:
+    if len(row) != task.texts:
+        wanted = "one text" if task.texts == 1 else "a pair (left, right)"
+        found = shown(row[0]) if len(row) == 1 else f"{len(row)} values"
+        yield f": task {task.name} reads {wanted} per row; found {found}"
+        return
+    for number, text in enumerate(row):
+        at = f"[{number}]" if task.texts > 1 else ""
+        if reason := text_fault(text, "text"):
+            yield f"{at}: {reason}; correct it or leave the row out"
 
 
 def _by_view(tasks: Sequence[str], views: Mapping[str, View]) -> dict[View, list[str]]:

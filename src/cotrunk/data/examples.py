@@ -169,7 +169,7 @@ class _KnownLabels(dict[str, float | None]):
 
 
 def _are_sound(*cells: object) -> bool:
-    """The quick form of ``_text_fault``, for the many rows that are good."""
+    """The quick form of ``text_fault``, for the many rows that are good."""
     for cell in cells:
         if type(cell) is not str or not cell or cell.isspace() or "\0" in cell:
             return False
@@ -203,9 +203,9 @@ def _faults(
     for index, (name, cell) in enumerate(zip(columns.names, cells, strict=True)):
         fix = "correct the cell or set skip_bad_rows = true"
         if index < len(columns.texts):
-            reason = _text_fault(cell, "text")
+            reason = text_fault(cell, "text")
         elif name == columns.id and index == len(columns.texts):
-            reason = None if type(cell) is int else _text_fault(cell, "id")
+            reason = None if type(cell) is int else text_fault(cell, "id")
         elif _is_empty(cell):
             reason = "the label is empty"
             fix = "fill the cell, or set sparse_labels = true or skip_bad_rows = true"
@@ -216,7 +216,8 @@ def _faults(
             yield f"{table.place}:{line}{at} ({name}): {reason}", fix
 
 
-def _text_fault(cell: object, what: str) -> str | None:
+def text_fault(cell: object, what: str) -> str | None:
+    """Why a cell is no text that can be read, if it is none."""
     if cell is None:
         return f"the {what} is missing"
     if not isinstance(cell, str):
