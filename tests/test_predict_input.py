@@ -9,6 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from cotrunk.cli import main
+from cotrunk.predictor import Answer, Answered, write_jsonl
 
 
 class Said(NamedTuple):
@@ -78,3 +79,23 @@ def test_what_is_wrong_with_standard_input_is_said_of_standard_input(predict, co
 def test_objects_on_standard_input_may_begin_with_a_byte_order_mark(predict):
     said = predict(b'\xef\xbb\xbf{"id": "a", "sentence": "good"}\n', "--format", "jsonl")
     assert json.loads(said.out)["id"] == "a"
+
+
+def test_a_row_of_the_document_is_a_line_of_jsonl(predict, tmp_path):
+    document = json.loads(predict(tmp_path / "pair-dev.csv", "--json").out)
+    lines = predict(tmp_path / "pair-dev.csv", "--format", "jsonl").out.splitlines()
+    assert document["rows"] == [json.loads(line) for line in lines]
+    first = document["rows"][0]
+    assert list(first) == ["id", "same", "alike"]
+    assert list(first["same"]) == list(first["alike"]) == ["prediction", "probabilities"]
+    assert first["alike"]["probabilities"] == []
+
+
+def test_an_answer_that_is_no_number_is_null_in_jsonl():
+    file = io.StringIO()
+    row = Answered(2, "a", {"alike": Answer(float("nan"), ())})
+    write_jsonl([], [row], file)
+    assert json.loads(file.getvalue()) == {
+        "id": "a",
+        "alike": {"prediction": None, "probabilities": []},
+    }

@@ -3,7 +3,7 @@
 import csv
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -21,6 +21,7 @@ from cotrunk.experiment import Model
 from cotrunk.learn.evaluate import outputs
 from cotrunk.learn.metrics import decide
 from cotrunk.model.heads import probabilities
+from cotrunk.runs.folder import without_nan
 from cotrunk.tasks import Task
 
 CHUNK = 8192
@@ -161,6 +162,11 @@ def _answers(task: Task, output: np.ndarray) -> list[Answer]:
     return [Answer(task.classes[int(v)], tuple(c)) for v, c in zip(decided, chances, strict=True)]
 
 
+def object_of(answered: Answered) -> dict[str, object]:
+    """A row with all probabilities: the id, and each task's ``Answer``."""
+    return {"id": answered.id} | {task: asdict(a) for task, a in answered.answers.items()}
+
+
 def row_of(answered: Answered) -> dict[str, object]:
     """A flat row: the id, each task's prediction and how sure it is of it."""
     row: dict[str, object] = {"id": answered.id}
@@ -191,11 +197,8 @@ def write_delimited(
 
 def write_jsonl(_tasks: Sequence[Task], rows: Iterable[Answered], file: TextIO) -> None:
     for answered in rows:
-        row = {"id": answered.id} | {
-            task: {"prediction": answer.prediction, "probabilities": answer.probabilities}
-            for task, answer in answered.answers.items()
-        }
-        file.write(json.dumps(row, ensure_ascii=False) + "\n")
+        row = without_nan(object_of(answered))
+        file.write(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 MINBERT_HEADERS = {

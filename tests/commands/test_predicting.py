@@ -38,7 +38,7 @@ def test_a_new_process_predicts_the_same_from_a_file_and_from_standard_input(cot
 def test_predict_answers_for_every_task_whose_columns_are_there(cotrunk, run):
     document = cotrunk("predict", run, run.parent / "pair-dev.csv", "--json").document
     assert len(document["rows"]) == 24
-    assert list(document["rows"][0]) == ["id", "same", "same_probability", "alike"]
+    assert list(document["rows"][0]) == ["id", "same", "alike"]
     one = cotrunk("predict", run, run.parent / "mood-dev.csv", "--task", "mood").out.splitlines()
     assert one[0] == "id,mood,mood_probability"
     assert [line.split(",")[0] for line in one[1:]] == [f"dev{i}" for i in range(24)]

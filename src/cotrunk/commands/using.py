@@ -26,7 +26,7 @@ from cotrunk.learn.forward import Live
 from cotrunk.learn.metrics import Score, change, overall
 from cotrunk.learn.train import outputs_on, scores_of
 from cotrunk.model.int8 import refuse_where_int8_cannot_run, to_int8
-from cotrunk.predictor import WRITERS, Answered, Predictor, row_of, write_minbert
+from cotrunk.predictor import WRITERS, Answered, Predictor, object_of, write_minbert
 from cotrunk.runs.checkpoint import CheckpointError
 from cotrunk.tasks import Task
 
@@ -231,7 +231,7 @@ def _write_answers(
     targets: dict[str, Path],
 ) -> Document:
     if not targets and arguments.json:
-        return {"rows": [row_of(row) for row in rows]}
+        return {"rows": [object_of(row) for row in rows]}
     if not targets:
         WRITERS[arguments.format or "csv"](tasks, rows, sys.stdout)
         return {}
