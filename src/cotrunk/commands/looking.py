@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -24,10 +25,20 @@ from cotrunk.settings import NAME, Settings, check_settings, read_settings
 from cotrunk.tasks import Task
 
 Document = dict[str, Any]
-PLAN_OPTIONS = (
-    "shape", "tasks", "encoder", "embeddings", "pooler", "neck", "pal", "pal_heads", "pal_who",
-    "heads", "freeze",
-)  # fmt: skip
+PLAN_OPTIONS = {
+    "shape": "encoder.weights=random:{}",
+    "tasks": "",
+    "encoder": "sharing.encoder={}",
+    "embeddings": "sharing.embeddings={}",
+    "pooler": "sharing.pooler={}",
+    "neck": "sharing.neck={}",
+    "pal": "sharing.pal.size={}",
+    "pal_heads": "sharing.pal.heads={}",
+    "pal_who": "sharing.pal.who={}",
+    "heads": "",
+    "freeze": "train.freeze=encoder",
+}
+"""What describes a plan without a config, and the change of a config that says the same."""
 
 
 def init(arguments: Namespace) -> Document:
@@ -107,9 +118,15 @@ def _planned(arguments: Namespace) -> tuple[Ledger, dict[str, list[str]]]:
             )
         return _planned_options(**given), {}
     if given:
-        option = next(iter(given)).replace("_", "-")
-        raise UserError(f"--{option}: {arguments.config} says that already; change it there")
+        raise UserError(*(_says_already(name, given[name], arguments.config) for name in given))
     return _planned_config(Path(arguments.config), arguments.set)
+
+
+def _says_already(option: str, value: object, config: str) -> str:
+    change = PLAN_OPTIONS[option].format(value)
+    fix = f", or give --set {shlex.quote(change)} instead" if change else ""
+    place = f"--{option.replace('_', '-')}"
+    return f"{place}: {config} says that already; change it there{fix}"
 
 
 def _planned_options(
