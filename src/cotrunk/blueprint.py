@@ -1,6 +1,5 @@
 """Settings -> plain values: tasks, plan, heads, views and sources, with all errors at once."""
 
-import difflib
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -9,6 +8,7 @@ from pathlib import Path
 
 from cotrunk import sample
 from cotrunk.data.examples import Source
+from cotrunk.data.files import near_name, tables_in
 from cotrunk.data.text import View
 from cotrunk.errors import UserError
 from cotrunk.learn.balance import balance
@@ -246,12 +246,11 @@ def resolve(file: str, base: Path, *, place: str) -> Path:
         return path
     if path.is_dir():
         raise UserError(f"{place} = {file!r}: {path} is a folder; name a file")
-    folder = sorted(path.parent.iterdir()) if path.parent.is_dir() else []
-    near = difflib.get_close_matches(path.name, [other.name for other in folder], n=1, cutoff=0.75)
-    hint = f"did you mean {near[0]!r}?" if near else "paths are relative to the config"
+    beside = tables_in(path.parent)
+    near = near_name(path.name, beside)
+    hint = f"did you mean {near!r}?" if near else "paths are relative to the config"
     if inside:
-        known = ", ".join(other.name for other in folder if other.suffix == ".csv")
-        hint = f"the samples are {known}"
+        hint = f"the samples are {', '.join(beside)}"
     raise UserError(f"{place} = {file!r}: there is no file {path}; {hint}")
 
 

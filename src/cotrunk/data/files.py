@@ -1,6 +1,7 @@
 """Opens a file or standard input as a table, or says what else it is."""
 
 import contextlib
+import difflib
 import io
 import os
 import re
@@ -19,6 +20,7 @@ SNIFFED_BYTES = 1 << 16
 DELIMITED = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 OBJECTS = (".jsonl", ".ndjson")
 KNOWN = (*DELIMITED, *OBJECTS, ".parquet")
+ALIKE = 0.7
 BOM = b"\xef\xbb\xbf"
 MAGIC = {
     b"PK\x03\x04": "a zip archive or an Excel workbook",
@@ -82,6 +84,37 @@ def open_table(
         raise UserError(f"{place}: is a directory; name a file") from None
     except OSError as error:
         raise UserError(f"{place}: cannot be read: {error.strerror or error}") from None
+
+
+def tables_in(folder: Path) -> list[str]:
+    """The files of a folder that have an ending we read; none if there is no such folder."""
+    if not folder.is_dir():
+        return []
+    return sorted(p.name for p in folder.iterdir() if p.suffix.lower() in KNOWN and p.is_file())
+
+
+def near_name(name: str, others: Sequence[str]) -> str | None:
+    """The file that was likely meant: each word of its name is, but for a slip, that of ``name``.
+
+    The whole names would not do: a.csv and b.csv, or topics-dev.csv and topics-test.csv, are
+    much alike as letters go.
+    """
+    likeness = {other: _likeness(_words(name), _words(other)) for other in others}
+    near = max(likeness, key=lambda other: likeness[other], default="")
+    return near if near and likeness[near] >= ALIKE else None
+
+
+def _words(name: str) -> list[str]:
+    return re.split(r"[\W_]+", Path(name).stem.casefold())
+
+
+def _likeness(some: Sequence[str], others: Sequence[str]) -> float:
+    """That of the words that differ most; names of other lengths are one word each."""
+    if len(some) != len(others):
+        some, others = ["".join(some)], ["".join(others)]
+    return min(
+        difflib.SequenceMatcher(None, a, b).ratio() for a, b in zip(some, others, strict=True)
+    )
 
 
 def place_of(path: Path) -> str:
