@@ -92,8 +92,29 @@ def corpora_of(
         except UserError as error:
             wrong += error.lines
     if wrong:
-        raise UserError(*wrong)
+        raise UserError(*dict.fromkeys(wrong))  # tasks may share a file, and its bad rows
     return corpora
+
+
+def _train_and_dev(
+    settings: Settings,
+    tasks: list[Task],
+    base: Path,
+    tokenizer: Tokenizer,
+    *,
+    progress: Progress,
+) -> dict[str, dict[str, Corpus]]:
+    """The rows of both splits, by split and task; all errors at once."""
+    read: dict[str, dict[str, Corpus]] = {}
+    wrong: list[str] = []
+    for split in ("train", "dev"):
+        try:
+            read[split] = corpora_of(settings, tasks, split, base, tokenizer, progress=progress)
+        except UserError as error:
+            wrong += error.lines
+    if wrong:
+        raise UserError(*dict.fromkeys(wrong))
+    return read
 
 
 def prepare(settings: Settings, base: Path, *, progress: Progress = lambda _: None) -> Job:
@@ -108,10 +129,7 @@ def prepare(settings: Settings, base: Path, *, progress: Progress = lambda _: No
     refuse_senseless_training(settings)
     tokenizer = load_tokenizer(pretrained)
     template = template_of(tokenizer)
-    read = {
-        split: corpora_of(settings, tasks, split, base, tokenizer, progress=progress)
-        for split in ("train", "dev")
-    }
+    read = _train_and_dev(settings, tasks, base, tokenizer, progress=progress)
     network = Network(shape, plan, tasks, heads)
     kept = _kept_tensors(pretrained.tensors, settings, shape)
     drawn = initialise(network, kept, seed=settings.train.seed)

@@ -12,6 +12,7 @@ from typing import Any
 from cotrunk import blueprint, presets, screen, tables
 from cotrunk.commands.outputs import refuse_bad_target, write_whole
 from cotrunk.data.check import check
+from cotrunk.data.examples import Source
 from cotrunk.data.text import template_of, tokens_of
 from cotrunk.data.tokens import Tokeniser
 from cotrunk.errors import UserError
@@ -77,11 +78,8 @@ def data_check(arguments: Namespace) -> Document:
     document: Document = {"tasks": {}}
     wrong: list[str] = []
     for task in tasks:
-        sources = {
-            split: source
-            for split in ("train", "dev", "test")
-            if (source := blueprint.source_of(settings, task.name, split, path.parent))
-        }
+        sources, absent = _sources(settings, task.name, path.parent)
+        wrong += absent
 
         def lengths(rows: Sequence[tuple[str, ...]], task: Task = task) -> list[int]:
             sizes = iter([len(ids) for ids in tokenise([t for row in rows for t in row])])
@@ -94,11 +92,26 @@ def data_check(arguments: Namespace) -> Document:
         except UserError as error:
             wrong += error.lines
     if wrong:
-        raise UserError(*wrong)
+        raise UserError(*dict.fromkeys(wrong))  # tasks may share a file, and its bad rows
     if not arguments.json:
         for task in tasks:
             tables.show_check(task, document["tasks"][task.name])
     return document
+
+
+def _sources(settings: Settings, task: str, base: Path) -> tuple[dict[str, Source], list[str]]:
+    """The files of a task by split, and what is wrong with the names of others."""
+    sources: dict[str, Source] = {}
+    wrong: list[str] = []
+    for split in ("train", "dev", "test"):
+        try:
+            source = blueprint.source_of(settings, task, split, base)
+        except UserError as error:
+            wrong += error.lines
+            continue
+        if source is not None:
+            sources[split] = source
+    return sources, wrong
 
 
 def plan(arguments: Namespace) -> Document:

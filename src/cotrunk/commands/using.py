@@ -125,7 +125,8 @@ def predict(arguments: Namespace) -> Document:
         targets = _targets(arguments, names)
         readers = _readers(arguments, predictor, names, path)
         rows = _merged([predictor.answer_file(alike, rows) for alike, rows in readers], names)
-        document = _write_answers(arguments, tasks, rows, targets)
+        with _telling_all_bad_rows(readers):
+            document = _write_answers(arguments, tasks, rows, targets)
     for alike, read in readers:
         if read.dropped_count:
             count, first = f"{read.dropped_count:,} bad rows", f"the first: {read.dropped[0]}"
@@ -157,6 +158,25 @@ def _saying_which_option() -> Iterator[None]:
     except UserError as error:
         setting, option = "set skip_bad_rows = true", "give --skip-bad-rows"
         raise UserError(*(line.replace(setting, option) for line in error.lines)) from None
+
+
+@contextmanager
+def _telling_all_bad_rows(readers: Readers) -> Iterator[None]:
+    """The first reader that is refused ends the work: only then are all rows read for theirs."""
+    try:
+        yield
+    except UserError as error:
+        wrong = [line for _, rows in readers for line in _refused(rows)]
+        raise UserError(*(dict.fromkeys(wrong) or error.lines)) from None
+
+
+def _refused(rows: Rows) -> Sequence[str]:
+    try:
+        for _ in rows:
+            pass
+    except UserError as error:
+        return error.lines
+    return []
 
 
 def _able(arguments: Namespace, model: Model, path: Path) -> list[str]:

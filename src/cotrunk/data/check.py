@@ -71,7 +71,7 @@ def check(task: Task, splits: Mapping[str, Source], lengths: Lengths | None = No
         if split == TRAIN:
             train = np.unique(columns.texts)
     if refused:
-        raise UserError(*refused)
+        raise UserError(*dict.fromkeys(refused))  # splits may share a file
     return TaskReport(task.name, {split: reports[split] for split in splits})
 
 

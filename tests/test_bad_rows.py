@@ -1,0 +1,68 @@
+"""Bad rows are told all at once, whatever task and split they belong to, and each only once."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from conftest import write_rows
+from cotrunk.cli import main
+
+PAIRS = ["id", "left", "right", "same", "alike"]
+MOODS = ["id", "sentence", "mood"]
+
+
+@pytest.fixture
+def places(capsys):
+    """The places, as in mood.csv:3:2, that a refused command names."""
+
+    def refused(*arguments: object) -> list[str]:
+        capsys.readouterr()
+        assert main([str(argument) for argument in arguments]) == 2
+        lines = capsys.readouterr().err.splitlines()
+        found = [re.match(r"error: .*?([\w-]+\.csv:[\d:]+) ", line) for line in lines]
+        return [match[1] for match in found if match]
+
+    return refused
+
+
+def spoil(folder: Path) -> None:
+    write_rows(folder / "mood-train.csv", MOODS, [[1, "good", 3], [2, "", 1]])
+    write_rows(folder / "pair-train.csv", PAIRS, [[1, "a", "", 1, 9], [2, "a", "b", 7, 2]])
+    write_rows(folder / "pair-dev.csv", PAIRS, [[1, "", "b", 1, 3], [2, "a", "b", 1, 6]])
+
+
+@pytest.mark.parametrize("command", [["train"], ["train", "--dry-run"], ["data", "check"]])
+def test_bad_rows_of_all_tasks_and_splits_are_told_at_once(places, toy, tmp_path, command):
+    spoil(tmp_path)
+    told = places(*command, toy)
+    assert sorted(told) == [
+        "mood-train.csv:2:3",
+        "mood-train.csv:3:2",
+        "pair-dev.csv:2:2",  # of both tasks that read the file
+        "pair-dev.csv:3:5",
+        "pair-train.csv:2:3",
+        "pair-train.csv:2:5",
+        "pair-train.csv:3:4",
+    ]
+
+
+@pytest.mark.parametrize("command", [["train"], ["data", "check"]])
+def test_missing_files_do_not_hide_bad_rows(toy, tmp_path, capsys, command):
+    spoil(tmp_path)
+    changes = ["tasks.mood.train=gone.csv", "tasks.same.dev=lost.csv"]
+    assert main([*command, str(toy), "--set", *changes]) == 2
+    said = capsys.readouterr().err
+    for finding in ("tasks.mood.train = 'gone.csv'", "tasks.same.dev = 'lost.csv'", ":2:3 (right)"):
+        assert said.count(finding) == 1
+
+
+def test_predict_tells_the_bad_rows_of_all_tasks_at_once(places, toy, tmp_path):
+    run = tmp_path / "run"
+    changes = ["train.max_steps=1", "train.evaluate=never"]
+    assert main(["train", str(toy), "--out", str(run), "--set", *changes]) == 0
+    header = ["id", "sentence", "left", "right"]
+    rows = [["a", "good", "x", ""], ["b", "", "x", "y"], ["", "good", "x", "y"]]
+    write_rows(tmp_path / "new.csv", header, rows)
+    told = places("predict", run, tmp_path / "new.csv", "--which", "final")
+    assert sorted(told) == ["new.csv:2:4", "new.csv:3:2", "new.csv:4:1"]
