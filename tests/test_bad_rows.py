@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from conftest import write_rows
 from cotrunk.cli import main
 
 PAIRS = ["id", "left", "right", "same", "alike"]
@@ -24,6 +23,11 @@ def places(capsys):
         return [match[1] for match in found if match]
 
     return refused
+
+
+def write_rows(path: Path, header: list[str], rows: list[list[object]]) -> None:
+    lines = (",".join(map(str, row)) for row in [header, *rows])
+    path.write_text("".join(f"{line}\n" for line in lines))
 
 
 def spoil(folder: Path) -> None:
@@ -66,3 +70,19 @@ def test_predict_tells_the_bad_rows_of_all_tasks_at_once(places, toy, tmp_path):
     write_rows(tmp_path / "new.csv", header, rows)
     told = places("predict", run, tmp_path / "new.csv", "--which", "final")
     assert sorted(told) == ["new.csv:2:4", "new.csv:3:2", "new.csv:4:1"]
+
+
+@pytest.mark.parametrize(("bad", "said"), [(1, "for 1 bad row,"), (2, "for 2 bad rows,")])
+def test_one_is_not_spoken_of_as_many(toy, tmp_path, capsys, bad, said):
+    run = tmp_path / "run"
+    changes = ["train.max_steps=1", "train.evaluate=never"]
+    assert main(["train", str(toy), "--out", str(run), "--set", *changes]) == 0
+    write_rows(tmp_path / "new.csv", ["id", "sentence"], [[0, "good"], *([[1, ""]] * bad)])
+    asked = ["predict", str(run), str(tmp_path / "new.csv"), "--task", "mood", "--which", "final"]
+    assert main([*asked, "--skip-bad-rows"]) == 0
+    assert f"note: mood: no answer {said} the first: " in capsys.readouterr().err
+
+
+def test_a_dry_run_of_one_step_says_so(toy, capsys):
+    assert main(["train", str(toy), "--dry-run", "--set", "train.max_steps=1"]) == 0
+    assert "\n1 step, " in capsys.readouterr().out

@@ -216,7 +216,7 @@ def test_a_bad_row_is_dropped_where_the_config_says_so_and_named(run, tmp_path, 
     write_rows(new, ["id", "left", "right"], [["a", "x", "y"], ["b", "x", ""]])
     lines, said = predicted(capsys, run, new, "--task", "same")
     assert [line.split(",")[0] for line in lines] == ["id", "a"]
-    assert "1 bad rows have no answer, the first: " in said
+    assert "no answer for 1 bad row, the first: " in said
     assert "new.csv:3:3 (right): the text is empty" in said
     assert main(["predict", str(run), str(new), "--task", "alike"]) == 2
 

@@ -10,7 +10,7 @@ from cotrunk import sample
 from cotrunk.data.examples import Source
 from cotrunk.data.files import near_name, tables_in
 from cotrunk.data.text import View
-from cotrunk.errors import UserError
+from cotrunk.errors import UserError, counted
 from cotrunk.learn.balance import balance
 from cotrunk.learn.combine import combiner
 from cotrunk.learn.losses import loss_for
@@ -64,7 +64,7 @@ def plan_of(settings: Settings, shape: Shape) -> Plan:
     if settings.encoder.reset_layers > shape.layers:
         raise UserError(
             f"encoder.reset_layers = {settings.encoder.reset_layers}, "
-            f"but the encoder has {shape.layers} layers"
+            f"but the encoder has {counted(shape.layers, 'layer')}"
         )
     return make_plan(
         names,

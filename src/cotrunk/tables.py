@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from cotrunk.errors import counted
 from cotrunk.model.ledger import PARTS, Ledger
 from cotrunk.model.plan import Partition
 from cotrunk.screen import megabytes, number, out, table, with_interval
@@ -69,7 +70,8 @@ def show_dry_run(document: Document) -> None:
         batches = "  ".join(f"{t} {n:,}" for t, n in epoch["batches"].items())
         rows.append([str(epoch["epoch"] + 1), shares, batches])
     out().print(table("", ["epoch", "share of batches", "batches"], rows))
-    out().print(f"{document['steps']:,} steps, {document['parameters']:,} parameters")
+    steps, parameters = document["steps"], document["parameters"]
+    out().print(f"{counted(steps, 'step')}, {counted(parameters, 'parameter')}")
 
 
 def show_info(document: Document) -> None:

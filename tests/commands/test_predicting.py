@@ -18,7 +18,7 @@ def test_predict_can_leave_bad_rows_without_an_answer(cotrunk, run):
     assert "give --skip-bad-rows" in refused.err
     said = cotrunk("predict", run, file, "--task", "mood", "--skip-bad-rows", "--json")
     assert [row["id"] for row in said.document["rows"]] == ["1", "3"]
-    assert "note: mood: 1 bad rows have no answer, the first:" in said.err
+    assert "note: mood: no answer for 1 bad row, the first:" in said.err
 
 
 def test_predict_says_which_tasks_the_file_has_no_columns_for(cotrunk, run):

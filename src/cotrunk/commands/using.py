@@ -20,7 +20,7 @@ from cotrunk import screen, tables
 from cotrunk.commands.outputs import refuse_bad_target, write_whole
 from cotrunk.data.examples import Rows, Source
 from cotrunk.data.files import BOM, open_table, place_of
-from cotrunk.errors import UserError
+from cotrunk.errors import UserError, counted
 from cotrunk.experiment import Model, corpora_of, load_model
 from cotrunk.learn.forward import Live
 from cotrunk.learn.metrics import Score, change, overall
@@ -129,8 +129,8 @@ def predict(arguments: Namespace) -> Document:
             document = _write_answers(arguments, tasks, rows, targets)
     for alike, read in readers:
         if read.dropped_count:
-            count, first = f"{read.dropped_count:,} bad rows", f"the first: {read.dropped[0]}"
-            screen.say(f"note: {', '.join(alike)}: {count} have no answer, {first}")
+            count, first = counted(read.dropped_count, "bad row"), f"the first: {read.dropped[0]}"
+            screen.say(f"note: {', '.join(alike)}: no answer for {count}, {first}")
     return document
 
 

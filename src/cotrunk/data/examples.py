@@ -8,7 +8,7 @@ from typing import Any
 from cotrunk.data.files import open_table, place_of
 from cotrunk.data.formats import LONGEST_CELL, Fault, Quoting, Table
 from cotrunk.data.labels import read_label, shown
-from cotrunk.errors import UserError
+from cotrunk.errors import UserError, counted
 from cotrunk.tasks import Task
 
 LISTED = 50
@@ -68,7 +68,7 @@ class Rows:
     def __init__(self, task: Task, source: Source) -> None:
         if len(source.texts) != task.texts:
             raise UserError(
-                f"{source.place}: task {task.name} reads {task.texts} text(s), "
+                f"{source.place}: task {task.name} reads {counted(task.texts, 'text')}, "
                 f"but the columns named are {', '.join(map(repr, source.texts)) or 'none'}"
             )
         self.task = task

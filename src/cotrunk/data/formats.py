@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Any, Literal
 
 from cotrunk.data.labels import did_you_mean, shown
-from cotrunk.errors import UserError
+from cotrunk.errors import UserError, counted
 
 Quoting = Literal["csv", "none"]
 
@@ -128,7 +128,7 @@ def _delimiter(header: str, needed: Sequence[str], default: str, style: Literal[
 
 def _wrong_width(found: int, width: int, lines: int) -> str:
     over = f" over {lines} lines (is a quote left open?)" if lines > 1 else ""
-    return f"found {found} cell{'' if found == 1 else 's'}{over}, the header has {width}"
+    return f"found {counted(found, 'cell')}{over}, the header has {width}"
 
 
 def _unreadable(error: csv.Error, lines: int) -> str:
