@@ -2,9 +2,12 @@
 
 import hashlib
 import json
+import math
 import mmap
 import os
+import re
 import shutil
+import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -25,6 +28,8 @@ FORMAT = 2
 CHUNK, CHUNK_LETTERS = 4096, 1 << 22
 HASH_BLOCK = 1 << 20
 SMALL = 1 << 25
+BEGUN = re.compile(r"[0-9a-f]{64}\.[0-9a-f]{32}")
+A_DAY = 24 * 60 * 60
 RELEASED_EVERY = 64
 """Rows. A page that was read stays in memory, with its neighbours: 64 kB for each row."""
 
@@ -173,6 +178,7 @@ def _write(
     workers: int,
     progress: Progress,
 ) -> None:
+    clear_leftovers(folder.parent)
     beside = folder.with_name(f"{folder.name}.{uuid.uuid4().hex}")
     beside.mkdir(parents=True)
     try:
@@ -196,6 +202,24 @@ def _write(
         beside.rename(folder)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
+
+
+def clear_leftovers(folder: Path) -> None:
+    """Remove what a process that was killed had begun: nothing was written there for a day.
+
+    Its age is asked for, not its process: that may run on another machine with the same home.
+    """
+    begun = [path for path in folder.glob("*.*") if BEGUN.fullmatch(path.name)]
+    for path in begun:
+        if time.time() - _last_written(path) > A_DAY:
+            shutil.rmtree(path, ignore_errors=True)  # another process may do so too
+
+
+def _last_written(folder: Path) -> float:
+    try:
+        return max(path.stat().st_mtime for path in (folder, *folder.iterdir()))
+    except OSError:  # it was finished or removed meanwhile
+        return math.inf
 
 
 def _is_whole(folder: Path) -> bool:
