@@ -2,21 +2,27 @@
 
 import argparse
 import os
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 from cotrunk import __version__
+from cotrunk.streams import open_closed_ones, silence
 
 DONE, FAILED, WRONG = 0, 1, 2
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. 0 done, 1 failed at run time, 2 the user's to mend, 130/143 interrupted."""
-    arguments = parser().parse_args(argv)
-    from cotrunk.errors import UserError
+    open_closed_ones()
+    with _ended_at_once():
+        arguments = parser().parse_args(argv)
+        from cotrunk.commands import COMMANDS
+        from cotrunk.errors import UserError
 
     try:
-        document = _run(arguments)
+        document = COMMANDS[arguments.run](arguments)
         if arguments.json:
             from cotrunk.screen import spelled
 
@@ -26,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UserError as error:
         return _fail(error.lines, WRONG, arguments)
     except BrokenPipeError:  # the reader of our output has gone, as in `cotrunk info RUN | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        silence(sys.stdout)
         return DONE
     except KeyboardInterrupt:
         return _fail(["interrupted"], 130, arguments)
@@ -37,17 +43,34 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail([str(error)], FAILED, arguments)
 
 
-def _run(arguments: argparse.Namespace) -> object:
-    from cotrunk.commands import COMMANDS
+@contextmanager
+def _ended_at_once() -> Iterator[None]:
+    """Ctrl-C while modules load: a package cut short in that may crash later, or hide it."""
 
-    return COMMANDS[arguments.run](arguments)
+    def end(number: int, _frame: object) -> None:
+        with suppress(OSError):
+            os.write(2, b"error: interrupted\n")
+        os._exit(128 + number)
+
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.default_int_handler:  # ignored, or somebody else sees to it
+        yield
+        return
+    signal.signal(signal.SIGINT, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _fail(lines: Sequence[str], code: int, arguments: argparse.Namespace) -> int:
     if arguments.debug:
         raise
     for line in lines:
-        print(f"error: {line}", file=sys.stderr)  # noqa: T201
+        try:
+            print(f"error: {line}", file=sys.stderr)  # noqa: T201
+        except OSError:  # nobody reads it; the code still says it
+            silence(sys.stderr)
     return code
 
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO, cast
 
 from rich.console import Console
 from rich.progress import (
@@ -25,6 +26,7 @@ from rich.table import Table
 from cotrunk.data.cache import Done
 from cotrunk.learn.train import Evaluated, Event, Stepped
 from cotrunk.runs.folder import without_nan
+from cotrunk.streams import Enduring
 
 PLAIN_EVERY_SECONDS = 10.0
 LIVE_EVERY_SECONDS = 0.2
@@ -42,7 +44,12 @@ def out() -> Console:
 
 
 def say(message: str) -> None:
-    Console(stderr=True, highlight=False, soft_wrap=True).print(message, markup=False)
+    Console(file=_err(), highlight=False, soft_wrap=True).print(message, markup=False)
+
+
+def _err() -> IO[str]:
+    """Beside a bar, rich puts a stream of its own in the place of standard error."""
+    return cast("IO[str]", Enduring(getattr(sys.stderr, "rich_proxied_file", sys.stderr)))
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
@@ -130,7 +137,7 @@ def _bar(counts: Sequence[ProgressColumn], others: Sequence[ProgressColumn] = ()
         TextColumn("left"),
         TimeRemainingColumn(),
         *others,
-        console=Console(stderr=True),
+        console=Console(file=_err()),
     )
 
 

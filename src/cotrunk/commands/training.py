@@ -152,16 +152,23 @@ def _differences(before: object, now: object, place: str) -> Iterator[str]:
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """SIGTERM ends what is done here as Ctrl-C does: with what was begun cleared away."""
+    """SIGTERM, or a terminal that closes, ends what is done here as Ctrl-C does: cleared away."""
 
     def end(number: int, _frame: object) -> None:
         raise SystemExit(128 + number)
 
-    before = signal.signal(signal.SIGTERM, end)
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, *_hangup())}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _hangup() -> list[signal.Signals]:
+    """The terminal went away; under ``nohup`` that is no reason to stop."""
+    ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return [] if ignored else [signal.SIGHUP]
 
 
 @contextmanager
@@ -175,7 +182,7 @@ def interruptible() -> Iterator[Interrupt]:
         interrupt.signal = number
         screen.say("stopping after this step, with a checkpoint; once more to stop at once")
 
-    signals = (signal.SIGINT, signal.SIGTERM)
+    signals = (signal.SIGINT, signal.SIGTERM, *_hangup())
     before = {number: signal.signal(number, ask) for number in signals}
     try:
         yield interrupt

@@ -1,0 +1,104 @@
+"""Readers that leave, terminals that close, keys pressed too early: the work is not lost by it."""
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+LONG = ["train.epochs=2000", "train.evaluate=never", "train.checkpoint=never"]
+
+
+def command(config: Path, run: Path, *changes: str) -> list[str]:
+    asked = ["train", str(config), "--out", str(run), "--set", "train.max_steps=8", *changes]
+    return [sys.executable, "-m", "cotrunk.cli", *asked]
+
+
+def is_whole(run: Path) -> bool:
+    return (run / "final" / "manifest.json").is_file()
+
+
+def test_training_goes_on_when_nobody_reads_its_progress_any_more(toy, tmp_path):
+    run = tmp_path / "run"
+    worker = subprocess.Popen(command(toy, run), stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert worker.stderr is not None
+    assert worker.stdout is not None
+    assert worker.stderr.readline()
+    worker.stderr.close()
+    worker.stdout.close()
+    assert worker.wait() == 0
+    assert is_whole(run)
+
+
+@pytest.mark.parametrize("closed", ["2>&-", "<&- >&- 2>&-"])
+def test_training_needs_no_open_stream(toy, tmp_path, closed):
+    run = tmp_path / "run"
+    shell = ["/bin/sh", "-c", f'exec "$@" {closed}', "sh", *command(toy, run)]
+    assert subprocess.run(shell, capture_output=True).returncode == 0
+    assert is_whole(run)
+
+
+def test_an_error_that_nobody_reads_keeps_its_exit_code(tmp_path):
+    arguments = [sys.executable, "-m", "cotrunk.cli", "info", str(tmp_path)]
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer) as deaf:
+        assert subprocess.run(arguments, stderr=deaf).returncode == 2
+
+
+def begun_on_a_terminal(arguments: list[str]) -> tuple[subprocess.Popen[bytes], int]:
+    """With a terminal for its messages, of which the other end is returned."""
+    ours, theirs = pty.openpty()
+    with os.fdopen(theirs) as terminal:
+        worker = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=terminal)
+    return worker, ours
+
+
+def read_until(word: bytes, source: int) -> None:
+    seen = b""
+    while word not in seen:
+        seen += os.read(source, 4096)
+
+
+def test_training_goes_on_when_its_terminal_is_gone(toy, tmp_path):
+    run = tmp_path / "run"
+    worker, terminal = begun_on_a_terminal(command(toy, run))
+    read_until(b"toy", terminal)
+    os.close(terminal)
+    assert worker.wait() == 0
+    assert is_whole(run)
+
+
+def test_a_hangup_leaves_a_checkpoint(toy, tmp_path):
+    run = tmp_path / "run"
+    worker, terminal = begun_on_a_terminal(command(toy, run, *LONG, "train.max_steps=100000"))
+    read_until(b"mood", terminal)  # the losses of a step
+    os.close(terminal)
+    worker.send_signal(signal.SIGHUP)
+    assert worker.wait() == 128 + signal.SIGHUP
+    assert list((run / "checkpoints").glob("step-*"))
+
+
+PRESSED = """
+import os, signal, sys
+
+class Press:
+    def find_spec(self, name, path, target=None):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from cotrunk.cli import main
+sys.meta_path.insert(0, Press())
+sys.exit(main(["info", "nowhere"]))
+"""
+
+
+@pytest.mark.parametrize("module", ["cotrunk.errors", "cotrunk.commands", "torch.nn"])
+def test_ctrl_c_while_modules_load_is_one_line(module):
+    script = PRESSED.format(module=module)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "error: interrupted\n")
