@@ -20,7 +20,7 @@ from cotrunk.blueprint import (
 from cotrunk.data.cache import Corpus, Progress, file_digest, load_corpus
 from cotrunk.data.stream import Stream
 from cotrunk.data.text import Template, View, template_of
-from cotrunk.errors import UserError
+from cotrunk.errors import UserError, counted
 from cotrunk.learn.state import Planned
 from cotrunk.model.inherit import difference, inherit
 from cotrunk.model.initial import initialise
@@ -149,6 +149,7 @@ def prepare(settings: Settings, base: Path, *, progress: Progress = lambda _: No
         "base": str(base.resolve()),
         "weights": pretrained.digest,
         "data": {s: {t: c.digest for t, c in corpora.items()} for s, corpora in read.items()},
+        "threads": torch.get_num_threads(),
     }
     documents: dict[str, object] = {
         "settings": settings.model_dump(),
@@ -219,12 +220,12 @@ def _notes(
     for split, corpora in read.items():
         for task, corpus in corpora.items():
             if corpus.dropped_count:
-                notes.append(
-                    f"{task} {split}: {corpus.dropped_count} bad rows dropped, the first: "
-                    f"{corpus.dropped[0]}"
-                )
+                dropped = counted(corpus.dropped_count, "bad row")
+                notes.append(f"{task} {split}: {dropped} dropped, the first: {corpus.dropped[0]}")
             if corpus.unlabelled:
-                notes.append(f"{task} {split}: {corpus.unlabelled} rows have no label for it")
+                verb = "has" if corpus.unlabelled == 1 else "have"
+                unlabelled = f"{counted(corpus.unlabelled, 'row')} {verb} no label for it"
+                notes.append(f"{task} {split}: {unlabelled}")
     fresh = [name for name in drawn if is_in_encoder(name)]
     if pretrained and fresh:
         notes.append(f"not in the weights, so drawn at random: {', '.join(fresh[:6])}")

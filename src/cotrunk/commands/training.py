@@ -1,5 +1,6 @@
 """Commands that train."""
 
+import os
 import signal
 import time
 from argparse import Namespace
@@ -14,16 +15,20 @@ import torch
 from cotrunk import presets, screen, tables
 from cotrunk.blueprint import refuse_wrong_options
 from cotrunk.data.sampling import dry_run
-from cotrunk.errors import UserError
+from cotrunk.errors import UserError, counted
 from cotrunk.experiment import Job, corpora_of, load_model, prepare
 from cotrunk.learn.metrics import baseline
 from cotrunk.learn.train import Interrupt, Interrupted, Surroundings
 from cotrunk.learn.train import train as train_network
+from cotrunk.model.network import Network
 from cotrunk.runs.checkpoint import Checkpoint
 from cotrunk.runs.folder import RunFolder, best_evaluation
 from cotrunk.settings import Settings, read_settings
 
 Document = dict[str, Any]
+
+MAY_DIFFER = ("base", "threads", "settings.train.threads")
+"""Places of run.json where a resumed run need not be as it began."""
 
 
 def train(arguments: Namespace) -> Document:
@@ -75,12 +80,13 @@ def train_into(
     force: bool = False,
 ) -> Document:
     """Train into a run folder, or go on there; the folder is locked meanwhile."""
-    if settings.train.threads:
-        torch.set_num_threads(settings.train.threads)
-    if resume and (out / "run.json").exists():
+    begun = (out / "run.json").exists()
+    if begun and resume:
         return _go_on(settings, base, RunFolder.open(out), title=title, force=force)
-    if (out / "run.json").exists():
+    if begun:
         RunFolder.create(out)  # refuses at once, and says who holds it
+    if resume:
+        screen.say(f"note: {out} holds no run to resume, so one is begun there")
     job = _prepare(settings, base)
     run = RunFolder.create(out)
     with run.lock():
@@ -91,24 +97,59 @@ def train_into(
 def _go_on(settings: Settings, base: Path, run: RunFolder, *, title: str, force: bool) -> Document:
     with run.lock():
         job = _prepare(settings, base)
+        before = run.read_document("run")
         if not force:
-            _refuse_changes(run.read_document("run"), job.record)
-        run.write_document("run", job.record)
+            _refuse_changes(before, job.record)
         start, warnings = run.latest_good()
-        for warning in warnings:
+        if start:
+            _refuse_another_network(job.network, start)
+        threads = (start and _threads_of(before)) or job.record["threads"]
+        run.write_document("run", job.record | {"threads": threads})
+        for warning in [*warnings, *_other_threads(threads, job)]:
             screen.say(f"warning: {warning}")
         step = start.documents["state"]["step"] if start else 0
         screen.say(f"{title}: going on after step {step}")
         return _train(job, run, start, title=title)
 
 
+def _threads_of(record: object) -> int | None:
+    """How many a run was begun with; older folders say it only if they were told how many."""
+    match record:
+        case {"threads": int(count)} | {"settings": {"train": {"threads": int(count)}}}:
+            return count
+    return None
+
+
+def _other_threads(before: int, job: Job) -> list[str]:
+    now = job.record["threads"]
+    if now == before or next(job.network.parameters()).device.type != "cpu":
+        return []
+    return [
+        f"the run was trained with {counted(before, 'thread')}, now with {now}: its last digits "
+        f"may round otherwise than in one go; --set train.threads={before} goes on as it began"
+    ]
+
+
 def _prepare(settings: Settings, base: Path) -> Job:
     refuse_wrong_options(settings)
+    _take_threads(settings.train.threads)
     with terminable(), screen.counting("tokenising") as counter:
         job = prepare(settings, base, progress=counter)
     for note in job.notes:
         screen.say(note if note.startswith("warning: ") else f"note: {note}")
     return job
+
+
+def _take_threads(wanted: int | None) -> None:
+    if wanted is None:
+        return
+    torch.set_num_threads(wanted)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    if cores and wanted > cores:
+        screen.say(
+            f"warning: train.threads = {wanted}, but there {'is' if cores == 1 else 'are'} "
+            f"{counted(cores, 'core')} here: more threads only wait for each other; give {cores}"
+        )
 
 
 def _train(job: Job, run: RunFolder, start: Checkpoint | None, *, title: str) -> Document:
@@ -136,9 +177,23 @@ def _refuse_changes(before: Document, now: Document) -> None:
     different = list(_differences(before, now, ""))
     if different:
         raise UserError(
-            "the run was started otherwise, and a resumed run goes on as it began "
-            "(--force resumes all the same):",
+            "the run was started otherwise, and a resumed run goes on as it began: give the same "
+            "config and every --set again (--force resumes all the same, with what is new):",
             *different,
+        )
+
+
+def _refuse_another_network(network: Network, start: Checkpoint) -> None:
+    """What --force cannot do."""
+    now, before = (
+        {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+        for tensors in (network.state_dict(), start.tensors("model"))
+    )
+    different = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+    if different:
+        raise UserError(
+            f"{start.folder} is of another network, as {different[0]} shows, and even --force goes "
+            "on with the same; begin another run, with train.init_from to inherit from this one"
         )
 
 
@@ -146,7 +201,7 @@ def _differences(before: object, now: object, place: str) -> Iterator[str]:
     if isinstance(before, dict) and isinstance(now, dict):
         for key in dict.fromkeys([*before, *now]):
             yield from _differences(before.get(key), now.get(key), f"{place}.{key}".lstrip("."))
-    elif before != now and place != "base":
+    elif before != now and place not in MAY_DIFFER:
         yield f"{place.removeprefix('settings.')}: was {before!r}, is now {now!r}"
 
 

@@ -1,0 +1,120 @@
+"""What a user is told when a run is resumed otherwise than it was begun."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from cotrunk.cli import main
+
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def train(config: Path, run: Path, *changes: str, more: tuple[str, ...] = ()) -> int:
+    asked = ["train", str(config), "--out", str(run), *more]
+    return main([*asked, "--set", "train.max_steps=2", *changes])
+
+
+def resume(config: Path, run: Path, *changes: str) -> int:
+    return train(config, run, *changes, more=("--resume",))
+
+
+def record(run: Path) -> dict[str, object]:
+    return json.loads((run / "run.json").read_text())
+
+
+@pytest.fixture
+def run(toy, tmp_path, capsys) -> Path:
+    """Two steps with two threads."""
+    assert train(toy, tmp_path / "run", "train.threads=2") == 0
+    capsys.readouterr()
+    return tmp_path / "run"
+
+
+def test_another_number_of_threads_is_a_warning_for_as_long_as_it_differs(toy, run, capsys):
+    for _ in range(2):
+        assert resume(toy, run, "train.threads=1") == 0
+        said = capsys.readouterr().err
+        assert said.count("warning: the run was trained with 2 threads, now with 1: ") == 1
+        assert "--set train.threads=2" in said
+    assert record(run)["threads"] == 2
+    assert resume(toy, run, "train.threads=2") == 0
+    assert "trained with" not in capsys.readouterr().err
+
+
+def test_threads_that_were_not_asked_for_are_known_too(toy, tmp_path, capsys):
+    toy.write_text(toy.read_text().replace("threads = 1\n", ""))
+    run = tmp_path / "run"
+    assert train(toy, run) == 0
+    used = record(run)["threads"]
+    assert resume(toy, run, f"train.threads={used}") == 0
+    assert "trained with" not in capsys.readouterr().err
+    assert resume(toy, run, f"train.threads={used + 1}") == 0
+    assert f"--set train.threads={used} goes on as it began" in capsys.readouterr().err
+
+
+def test_a_run_of_an_older_version_knows_no_threads_and_still_goes_on(toy, run, capsys):
+    old = record(run)
+    del old["threads"]
+    old["settings"]["train"]["threads"] = None
+    (run / "run.json").write_text(json.dumps(old))
+    assert resume(toy, run, "train.threads=1") == 0
+    assert "warning: the run was trained" not in capsys.readouterr().err
+    assert record(run)["threads"] == 1
+
+
+def test_a_run_that_has_no_checkpoint_yet_takes_the_threads_it_is_given(toy, tmp_path, capsys):
+    run = tmp_path / "run"
+    assert train(toy, run, "train.threads=2", "train.checkpoint=never") == 0
+    assert resume(toy, run, "train.threads=1", "train.checkpoint=never") == 0
+    assert "trained with" not in capsys.readouterr().err
+    assert record(run)["threads"] == 1
+
+
+def test_more_threads_than_cores_are_a_warning(toy, tmp_path, capsys):
+    assert train(toy, tmp_path / "run", f"train.threads={CORES + 1}", more=("--dry-run",)) == 0
+    said = capsys.readouterr().err
+    assert f"warning: train.threads = {CORES + 1}, but there" in said
+    assert f"{CORES} core" in said
+    assert train(toy, tmp_path / "run", f"train.threads={CORES}", more=("--dry-run",)) == 0
+    assert "warning: train.threads" not in capsys.readouterr().err
+
+
+def test_resume_says_when_there_was_nothing_to_resume(toy, tmp_path, capsys):
+    run = tmp_path / "run"
+    assert resume(toy, run) == 0
+    assert f"note: {run} holds no run to resume, so one is begun there\n" in capsys.readouterr().err
+    assert resume(toy, run) == 0
+    assert "holds no run" not in capsys.readouterr().err
+
+
+def test_a_refused_resume_says_that_every_change_is_needed_again(toy, run, capsys):
+    assert main(["train", str(toy), "--out", str(run), "--resume"]) == 2
+    said = capsys.readouterr().err
+    assert "every --set again" in said
+    assert "train.max_steps: was 2, is now None" in said
+
+
+def test_force_goes_on_with_other_settings(toy, run, capsys):
+    more = ("--resume", "--force")
+    assert train(toy, run, "train.threads=2", "train.max_steps=3", "train.lr=0.5", more=more) == 0
+    assert "step 3/3" in capsys.readouterr().err
+    assert record(run)["settings"]["train"]["lr"] == 0.5
+
+
+@pytest.mark.parametrize("change", ["sharing.encoder=I2", "tasks.mood.head.depth=2"])
+def test_force_cannot_go_on_with_another_network(toy, run, capsys, change):
+    before = record(run)
+    assert train(toy, run, "train.threads=2", change, more=("--resume", "--force")) == 2
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
+    assert "step-00000002 is of another network" in line
+    assert record(run) == before
+
+
+def test_one_row_is_not_called_rows(toy, tmp_path, capsys):
+    with (toy.parent / "mood-train.csv").open("a") as file:
+        file.write("bad,,0\n")
+    changes = ("tasks.mood.skip_bad_rows=true",)
+    assert train(toy, tmp_path / "run", *changes, more=("--dry-run",)) == 0
+    assert "note: mood train: 1 bad row dropped, the first: " in capsys.readouterr().err
