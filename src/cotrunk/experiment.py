@@ -135,7 +135,10 @@ def prepare(settings: Settings, base: Path, *, progress: Progress = lambda _: No
     drawn = initialise(network, kept, seed=settings.train.seed)
     notes = _notes(read, drawn, bool(pretrained.tensors))
     if settings.train.init_from:
-        notes += start_from(network, load_model(base / settings.train.init_from), template, views)
+        trained = base / settings.train.init_from
+        notes += start_from(network, load_model(trained), template, views)
+        if not RunFolder(trained).is_finished:
+            notes += (f"train.init_from: the training of {trained} has not finished",)
     refuse_idle_methods(settings, network)
     network.to(device_of(settings.train.device))
     parts = Parts(settings, network, tasks, read["train"], read["dev"], views, template)

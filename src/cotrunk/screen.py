@@ -24,8 +24,9 @@ from rich.progress import (
 from rich.table import Table
 
 from cotrunk.data.cache import Done
+from cotrunk.errors import counted
 from cotrunk.learn.train import Evaluated, Event, Stepped
-from cotrunk.runs.folder import without_nan
+from cotrunk.runs.folder import RunFolder, without_nan
 from cotrunk.streams import Enduring
 
 PLAIN_EVERY_SECONDS = 10.0
@@ -50,6 +51,16 @@ def say(message: str) -> None:
 def _err() -> IO[str]:
     """Beside a bar, rich puts a stream of its own in the place of standard error."""
     return cast("IO[str]", Enduring(getattr(sys.stderr, "rich_proxied_file", sys.stderr)))
+
+
+def note_unfinished(folder: Path, which: str) -> None:
+    """To be said before a network is used that more training may replace."""
+    run = RunFolder(folder)
+    if (run.path / which).is_dir() and not run.is_finished:
+        say(
+            f"note: the training of {folder} has not finished, so its {which}/ may still change; "
+            "`cotrunk train` with --resume goes on with it"
+        )
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
@@ -115,7 +126,7 @@ class Counter:
         if self.bar is None:
             left = f", {seconds / self.share - seconds:.0f} s left" if self.share else ""
             pace = f"{self.rows / seconds:,.0f} a second"
-            say(f"{title}: {self.rows:,} rows ({self.share:.0%}), {pace}{left}")
+            say(f"{title}: {counted(self.rows, 'row')} ({self.share:.0%}), {pace}{left}")
             return
         if self.shown is None:
             self.shown = self.bar.add_task(title, total=1.0, rows=0)

@@ -90,6 +90,7 @@ def _int8_document(forward: Live, exact: _Timed, before: Document) -> Document:
 
 
 def _load(arguments: Namespace) -> Model:
+    screen.note_unfinished(Path(arguments.folder), arguments.which)
     device = "cpu" if arguments.int8 else "auto"
     try:
         return load_model(Path(arguments.folder), which=arguments.which, device=device)

@@ -72,6 +72,11 @@ class RunFolder:
             )
         return run
 
+    @property
+    def is_finished(self) -> bool:
+        """Its training came to an end; a ``.old`` counts while it is being replaced."""
+        return self.final.is_dir() or self.final.with_name("final.old").is_dir()
+
     def best_of(self, task: str) -> Path:
         return self.path / f"best-{task}"
 

@@ -1,0 +1,45 @@
+"""A run that has not finished can be used, but nobody takes it for one that has."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from cotrunk.cli import main
+
+NOTE = "has not finished, so its best/ may still change"
+
+
+@pytest.fixture
+def unfinished(toy, tmp_path, capsys) -> Path:
+    """As a run that was killed after an evaluation."""
+    run = tmp_path / "killed"
+    assert main(["train", str(toy), "--out", str(run), "--set", "train.max_steps=2"]) == 0
+    shutil.rmtree(run / "final")
+    capsys.readouterr()
+    return run
+
+
+def test_evaluate_and_predict_say_that_training_has_not_finished(toy, unfinished, capsys):
+    for asked in (["evaluate"], ["predict"]):
+        rows = [str(toy.parent / "mood-dev.csv")] if asked == ["predict"] else []
+        assert main([*asked, str(unfinished), *rows]) == 0
+        assert capsys.readouterr().err.count(NOTE) == 1
+
+
+def test_a_run_that_starts_from_an_unfinished_one_says_so(toy, unfinished, capsys):
+    assert main(["train", str(toy), "--dry-run", "--set", f"train.init_from={unfinished}"]) == 0
+    assert f"note: train.init_from: the training of {unfinished} has not" in capsys.readouterr().err
+
+
+def test_nothing_is_said_of_a_run_that_has_finished(toy, tmp_path, capsys):
+    run = str(tmp_path / "run")
+    assert main(["train", str(toy), "--out", run, "--set", "train.max_steps=1"]) == 0
+    assert main(["evaluate", run]) == 0
+    assert main(["train", str(toy), "--dry-run", "--set", f"train.init_from={run}"]) == 0
+    assert "not finished" not in capsys.readouterr().err
+
+
+def test_what_cannot_be_used_is_refused_without_a_note(unfinished, capsys):
+    assert main(["evaluate", str(unfinished), "--which", "final"]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
