@@ -232,10 +232,11 @@ def interruptible() -> Iterator[Interrupt]:
     interrupt = Interrupt()
 
     def ask(number: int, _frame: object) -> None:
-        if interrupt.signal is not None:
+        if interrupt.signal is None:
+            interrupt.signal = number
+            screen.say("stopping after this step, with a checkpoint; once more to stop at once")
+        elif number != signal.SIGHUP:  # which comes twice: from the shell and from the kernel
             raise SystemExit(128 + number)
-        interrupt.signal = number
-        screen.say("stopping after this step, with a checkpoint; once more to stop at once")
 
     signals = (signal.SIGINT, signal.SIGTERM, *_hangup())
     before = {number: signal.signal(number, ask) for number in signals}
