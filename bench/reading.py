@@ -8,6 +8,7 @@ from pathlib import Path
 from bench.timing import Result, compare
 from bench.work import Bench, settings_of
 from cotrunk.blueprint import tasks_of
+from cotrunk.done import untold
 from cotrunk.experiment import corpora_of
 from cotrunk.model.pretrained import find, load_tokenizer
 
@@ -23,11 +24,11 @@ def tokenising(bench: Bench) -> Iterator[Result]:
         before = os.environ["COTRUNK_CACHE"]
         with tempfile.TemporaryDirectory() as empty:
             os.environ["COTRUNK_CACHE"] = empty
-            read = corpora_of(settings, tasks, "train", base, tokenizer, progress=lambda _: None)
+            read = corpora_of(settings, tasks, "train", base, tokenizer, tell=untold)
             rows = sum(len(corpus) for corpus in read.values())
         os.environ["COTRUNK_CACHE"] = before
 
-    read = corpora_of(settings, tasks, "train", base, tokenizer, progress=lambda _: None)
+    read = corpora_of(settings, tasks, "train", base, tokenizer, tell=untold)
     texts = [
         tokenizer.decode(piece.tolist())
         for corpus in read.values()

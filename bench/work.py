@@ -10,6 +10,7 @@ from torch import Tensor
 from cotrunk.blueprint import head_plans, plan_of, tasks_of, views_of, with_dropout
 from cotrunk.data.packing import Packed
 from cotrunk.data.text import lay_out, template_of
+from cotrunk.done import untold
 from cotrunk.experiment import corpora_of
 from cotrunk.learn.state import Progress, Stage
 from cotrunk.learn.train import make_step
@@ -73,7 +74,7 @@ def stage_of(bench: Bench, *changes: str, sizes: dict[str, Any] | None = None) -
     network = Network(shape, plan_of(settings, shape), tasks, head_plans(settings, tasks))
     initialise(network, {} if sizes else pretrained.tensors, seed=settings.train.seed)
     tokenizer = load_tokenizer(pretrained)
-    read = corpora_of(settings, tasks, "train", base, tokenizer, progress=lambda _: None)
+    read = corpora_of(settings, tasks, "train", base, tokenizer, tell=untold)
     views = views_of(settings, shape)
     parts = Parts(settings, network, tasks, read, {}, views, template_of(tokenizer))
     stream = stream_of(settings, settings.train, read, number=0)

@@ -44,7 +44,7 @@ def load(source: Source, task: Task = MOOD) -> tuple[Corpus, int]:
         task,
         source,
         character_tokenizer("bert"),
-        progress=lambda done: rows.append(done.rows),
+        tell=lambda done: rows.append(done.rows),
     )
     return corpus, sum(rows)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from cotrunk.done import untold
 from cotrunk.experiment import prepare
 from cotrunk.runs.checkpoint import read_checkpoint
 from cotrunk.settings import read_settings
@@ -112,7 +113,7 @@ def test_stages_may_differ_in_their_sampling(toy, tmp_path):
 
 def test_heads_learn_at_their_own_rate_and_layers_slower_the_deeper_they_lie(toy):
     changes = ["train.lr=1e-3", "train.head_lr=1e-2", "train.layer_decay=0.5", "sharing.neck=S"]
-    stage = prepare(read_settings(toy, changes), toy.parent).stages[0].make(lambda: None)
+    stage = prepare(read_settings(toy, changes), toy.parent).stages[0].make(untold)
     names = {id(parameter): name for name, parameter in stage.network.named_parameters()}
     rates = {
         names[id(parameter)]: group["lr"]

@@ -17,9 +17,10 @@ from cotrunk.blueprint import (
     views_of,
     with_dropout,
 )
-from cotrunk.data.cache import Corpus, Progress, file_digest, load_corpus
+from cotrunk.data.cache import Corpus, file_digest, load_corpus
 from cotrunk.data.stream import Stream
 from cotrunk.data.text import Template, View, template_of
+from cotrunk.done import Tell, untold
 from cotrunk.errors import UserError, counted
 from cotrunk.learn.state import Planned
 from cotrunk.model.inherit import difference, inherit
@@ -79,7 +80,7 @@ def corpora_of(
     base: Path,
     tokenizer: Tokenizer,
     *,
-    progress: Progress,
+    tell: Tell,
 ) -> dict[str, Corpus]:
     """The tokenised rows of every task that names a file for the split; all errors at once."""
     corpora: dict[str, Corpus] = {}
@@ -88,7 +89,7 @@ def corpora_of(
         try:
             source = source_of(settings, task.name, split, base)
             if source is not None:
-                corpora[task.name] = load_corpus(task, source, tokenizer, progress=progress)
+                corpora[task.name] = load_corpus(task, source, tokenizer, tell=tell)
         except UserError as error:
             wrong += error.lines
     if wrong:
@@ -102,14 +103,14 @@ def _train_and_dev(
     base: Path,
     tokenizer: Tokenizer,
     *,
-    progress: Progress,
+    tell: Tell,
 ) -> dict[str, dict[str, Corpus]]:
     """The rows of both splits, by split and task; all errors at once."""
     read: dict[str, dict[str, Corpus]] = {}
     wrong: list[str] = []
     for split in ("train", "dev"):
         try:
-            read[split] = corpora_of(settings, tasks, split, base, tokenizer, progress=progress)
+            read[split] = corpora_of(settings, tasks, split, base, tokenizer, tell=tell)
         except UserError as error:
             wrong += error.lines
     if wrong:
@@ -117,7 +118,7 @@ def _train_and_dev(
     return read
 
 
-def prepare(settings: Settings, base: Path, *, progress: Progress = lambda _: None) -> Job:
+def prepare(settings: Settings, base: Path, *, tell: Tell = untold) -> Job:
     """Check everything, read the data, build the network; only the token cache is written to."""
     tasks = tasks_of(settings)
     heads = head_plans(settings, tasks)
@@ -129,7 +130,7 @@ def prepare(settings: Settings, base: Path, *, progress: Progress = lambda _: No
     refuse_senseless_training(settings)
     tokenizer = load_tokenizer(pretrained)
     template = template_of(tokenizer)
-    read = _train_and_dev(settings, tasks, base, tokenizer, progress=progress)
+    read = _train_and_dev(settings, tasks, base, tokenizer, tell=tell)
     network = Network(shape, plan, tasks, heads)
     kept = _kept_tensors(pretrained.tensors, settings, shape)
     drawn = initialise(network, kept, seed=settings.train.seed)

@@ -24,7 +24,7 @@ from cotrunk.model.heads import probabilities
 from cotrunk.runs.folder import without_nan
 from cotrunk.tasks import Task
 
-CHUNK = 8192
+CHUNK = 2048
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,7 @@ from typing import IO, cast
 from rich.console import Console
 from rich.progress import (
     BarColumn,
-    MofNCompleteColumn,
     Progress,
-    ProgressColumn,
     SpinnerColumn,
     TaskID,
     TextColumn,
@@ -23,7 +21,7 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from cotrunk.data.cache import Done
+from cotrunk.done import Done
 from cotrunk.errors import counted
 from cotrunk.learn.train import Evaluated, Event, Stepped
 from cotrunk.runs.folder import RunFolder, without_nan
@@ -91,9 +89,9 @@ def megabytes(count: int) -> str:
 
 
 @contextmanager
-def counting(title: str) -> Iterator["Counter"]:
-    """Shows how many rows of which file were done, if it takes long enough to be worth a line."""
-    counter = Counter(title)
+def counting() -> Iterator["Counter"]:
+    """Shows how far work has come that tells it, if it takes long enough to be worth a line."""
+    counter = Counter(_bar() if sys.stderr.isatty() else None)
     try:
         yield counter
     finally:
@@ -101,74 +99,84 @@ def counting(title: str) -> Iterator["Counter"]:
 
 
 class Counter:
-    """A bar for every file on a terminal, else a line now and then."""
+    """Rows, their pace and the time left: in a bar while it lasts, else a line now and then."""
 
-    def __init__(self, title: str) -> None:
-        self.title, self.path, self.rows, self.share = title, Path(), 0, 0.0
+    def __init__(self, bar: Progress | None) -> None:
+        self.first, self.rows, self.share = Done("", 0, 0.0), 0, 0.0
         self.begun = self.said = time.monotonic()
-        self.bar = _bar([TextColumn("{task.fields[rows]:,} rows")]) if sys.stderr.isatty() else None
+        self.bar = bar
         self.shown: TaskID | None = None
 
     def __call__(self, done: Done) -> None:
         now = time.monotonic()
-        if done.path != self.path or done.share < self.share:
-            self.path, self.rows, self.shown = done.path, 0, None
+        if done.what != self.first.what or done.share < self.share:
+            self._clear()
+            self.first, self.rows = done, 0
             self.begun = self.said = now
         self.rows += done.rows
         self.share = done.share
-        pause = LIVE_EVERY_SECONDS if self.bar else PLAIN_EVERY_SECONDS
-        if now - self.said >= pause or (self.shown is not None and done.share == 1):
+        if now - self.said >= (LIVE_EVERY_SECONDS if self.bar else PLAIN_EVERY_SECONDS):
             self.said = now
             self._show(now - self.begun)
+        if done.share == 1:
+            self._clear()
 
     def _show(self, seconds: float) -> None:
-        title = f"{self.title} {self.path.name}"
+        """``seconds`` since the first were done: how long those took is not known."""
+        rows, what = counted(self.rows, "row"), self.first.what
         if self.bar is None:
-            left = f", {seconds / self.share - seconds:.0f} s left" if self.share else ""
-            pace = f"{self.rows / seconds:,.0f} a second"
-            say(f"{title}: {counted(self.rows, 'row')} ({self.share:.0%}), {pace}{left}")
+            pace = f"{(self.rows - self.first.rows) / seconds:,.0f} a second"
+            done = self.share - self.first.share
+            left = f", {seconds / done * (1 - self.share):.0f} s left" if done > 0 else ""
+            say(f"{what}: {rows} ({self.share:.0%}), {pace}{left}")
             return
         if self.shown is None:
-            self.shown = self.bar.add_task(title, total=1.0, rows=0)
+            self.shown = self.bar.add_task(what, total=1.0, count=rows, losses="")
             self.bar.start()
-        self.bar.update(self.shown, completed=self.share, rows=self.rows, refresh=True)
+        self.bar.update(self.shown, completed=self.share, count=rows, refresh=True)
+
+    def _clear(self) -> None:
+        if self.bar is not None and self.shown is not None:
+            self.bar.remove_task(self.shown)
+            self.shown = None
 
     def close(self) -> None:
         if self.bar is not None:
+            self._clear()
             self.bar.stop()
 
 
-def _bar(counts: Sequence[ProgressColumn], others: Sequence[ProgressColumn] = ()) -> Progress:
+def _bar() -> Progress:
     return Progress(
         SpinnerColumn(),
         TextColumn("{task.description}"),
         BarColumn(),
-        *counts,
+        TextColumn("{task.fields[count]}"),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
-        *others,
+        TextColumn("{task.fields[losses]}"),
         console=Console(file=_err()),
     )
 
 
-def follow(events: Iterable[Event], *, steps: int, start: int, title: str) -> list[Evaluated]:
-    """Drive a training to its end, showing where it is; returns its evaluations."""
-    watch = _Live if sys.stderr.isatty() else _Plain
-    evaluations: list[Evaluated] = []
+def watching(title: str, *, steps: int, start: int) -> "_Live | _Plain":
+    """Whom to tell about a training that is at step ``start``."""
+    return (_Live if sys.stderr.isatty() else _Plain)(title, steps, start)
+
+
+def follow(events: Iterable[Event], watch: "_Live | _Plain") -> None:
+    """Drive a training to its end, showing where it is."""
     said: set[tuple[str, str]] = set()
-    with watch(title, steps, start) as shown:
-        for event in events:
-            for finding in event.findings:
-                if (finding.name, finding.place) not in said:
-                    said.add((finding.name, finding.place))
-                    say(f"warning: {finding}")
-            if isinstance(event, Stepped):
-                shown.stepped(event)
-            else:
-                evaluations.append(event)
-                shown.evaluated(event)
-    return evaluations
+    for event in events:
+        for finding in event.findings:
+            if (finding.name, finding.place) not in said:
+                said.add((finding.name, finding.place))
+                say(f"warning: {finding}")
+        if isinstance(event, Stepped):
+            watch.stepped(event)
+        else:
+            watch.evaluated(event)
 
 
 def _losses(event: Stepped) -> str:
@@ -183,11 +191,13 @@ def _scores(event: Evaluated) -> str:
 
 
 class _Live:
-    """A bar with the time left and the losses of the last step."""
+    """A bar with the time left and the losses of the last step, above one for what delays it."""
 
     def __init__(self, title: str, steps: int, start: int) -> None:
-        self.bar = _bar([MofNCompleteColumn()], [TextColumn("{task.fields[losses]}")])
-        self.task = self.bar.add_task(title, total=steps, completed=start, losses="")
+        self.bar, self.steps = _bar(), steps
+        self.counter = Counter(self.bar)
+        count = f"{start}/{steps}"
+        self.task = self.bar.add_task(title, total=steps, completed=start, count=count, losses="")
 
     def __enter__(self) -> "_Live":
         self.bar.start()
@@ -197,7 +207,8 @@ class _Live:
         self.bar.stop()
 
     def stepped(self, event: Stepped) -> None:
-        self.bar.update(self.task, completed=event.step, losses=_losses(event))
+        count = f"{event.step}/{self.steps}"
+        self.bar.update(self.task, completed=event.step, count=count, losses=_losses(event))
 
     def evaluated(self, event: Evaluated) -> None:
         self.bar.console.print(_scores(event), markup=False, highlight=False)
@@ -208,6 +219,7 @@ class _Plain:
 
     def __init__(self, title: str, steps: int, start: int) -> None:
         self.title, self.steps, self.start = title, steps, start
+        self.counter = Counter(None)
         self.begun, self.said = time.monotonic(), -PLAIN_EVERY_SECONDS
 
     def __enter__(self) -> "_Plain":

@@ -8,11 +8,11 @@ from cotrunk.data.overlap import shared_rows
 from cotrunk.data.sampling import ALL_TASKS_PER_STEP, Law, dry_run
 from cotrunk.data.stream import Stream
 from cotrunk.data.text import Template, View
+from cotrunk.done import Tell, untold
 from cotrunk.errors import UserError
 from cotrunk.learn import guards
 from cotrunk.learn.balance import balance
 from cotrunk.learn.combine import combiner
-from cotrunk.learn.evaluate import Tick, nothing
 from cotrunk.learn.forward import (
     Cached,
     Forward,
@@ -74,13 +74,13 @@ def plan_stages(parts: Parts, streams: Sequence[Stream]) -> tuple[Planned, ...]:
         steps = stream.steps if train.max_steps is None else min(train.max_steps, stream.steps)
 
         def make(
-            tick: Tick,
+            tell: Tell,
             train: Train = train,
             stream: Stream = stream,
             first: int = first,
             steps: int = steps,
         ) -> Stage:
-            return make_stage(parts, train, stream, first=first, steps=steps, tick=tick)
+            return make_stage(parts, train, stream, first=first, steps=steps, tell=tell)
 
         planned.append(Planned(first, steps, make))
         first += steps
@@ -88,7 +88,7 @@ def plan_stages(parts: Parts, streams: Sequence[Stream]) -> tuple[Planned, ...]:
 
 
 def make_stage(
-    parts: Parts, train: Train, stream: Stream, *, first: int, steps: int, tick: Tick = nothing
+    parts: Parts, train: Train, stream: Stream, *, first: int, steps: int, tell: Tell = untold
 ) -> Stage:
     settings, network = parts.settings, parts.network
     frozen = train.freeze == "encoder"
@@ -118,8 +118,8 @@ def make_stage(
         trained=trained,
         average=start_average(trained) if train.ema is not None else {},
         stream=stream,
-        forward=forward_of(parts, parts.train, frozen=frozen, tick=tick),
-        judge=forward_of(parts, parts.dev, frozen=frozen, tick=tick),
+        forward=forward_of(parts, parts.train, frozen=frozen, tell=tell),
+        judge=forward_of(parts, parts.dev, frozen=frozen, tell=tell),
         optimizer=OPTIMIZERS[train.optimizer](groups),
         surgery=surgery,
         balance=balanced,
@@ -130,7 +130,7 @@ def make_stage(
 
 
 def forward_of(
-    parts: Parts, corpora: Mapping[str, Corpus], *, frozen: bool, tick: Tick = nothing
+    parts: Parts, corpora: Mapping[str, Corpus], *, frozen: bool, tell: Tell = untold
 ) -> Forward:
     """The way of rows through the network; a frozen encoder is passed only once.
 
@@ -143,7 +143,7 @@ def forward_of(
     encoder = encoder_digest(network)
     features = {
         task: encode_corpus(
-            network, encoder, task, corpus, parts.views[task], parts.template, tick=tick
+            network, encoder, task, corpus, parts.views[task], parts.template, tell=tell
         )
         for task, corpus in corpora.items()
     }

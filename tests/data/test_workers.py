@@ -70,7 +70,7 @@ def test_a_chunk_ends_when_its_texts_are_long(tmp_path, monkeypatch):
     done: list[int] = []
     monkeypatch.setenv("COTRUNK_CACHE", str(tmp_path / "cut"))
     load_corpus(
-        ALIKE, source, character_tokenizer("bert"), progress=lambda done_: done.append(done_.rows)
+        ALIKE, source, character_tokenizer("bert"), tell=lambda done_: done.append(done_.rows)
     )
     assert len(done) > 10
     assert sum(done) == 50
@@ -98,7 +98,7 @@ def test_a_worker_that_dies_is_told_and_nothing_is_left(tmp_path, monkeypatch):
             os.kill(int(child), signal.SIGKILL)
 
     with pytest.raises(RuntimeError, match="a process that tokenises ended with code -9"):
-        load_corpus(ALIKE, source, character_tokenizer("bert"), workers=2, progress=kill)
+        load_corpus(ALIKE, source, character_tokenizer("bert"), workers=2, tell=kill)
     assert not list((cache_folder() / "tokens").iterdir())
     assert not children()
 
@@ -129,7 +129,7 @@ with terminable():
         source,
         character_tokenizer("bert"),
         workers=2,
-        progress=lambda _: os.kill(os.getpid(), int(sys.argv[2])),
+        tell=lambda _: os.kill(os.getpid(), int(sys.argv[2])),
     )
 """
 
@@ -209,7 +209,7 @@ def test_the_share_of_a_file_that_was_read_grows_to_the_whole(tmp_path, monkeypa
             ALIKE,
             source,
             character_tokenizer("bert"),
-            progress=lambda done, shares=shares: shares.append(done.share),
+            tell=lambda done, shares=shares: shares.append(done.share),
         )
         assert shares == sorted(shares)
         assert 0 < shares[0] < 0.6

@@ -8,6 +8,7 @@ import torch
 
 from cotrunk.cli import main
 from cotrunk.data.cache import cache_folder
+from cotrunk.done import untold
 from cotrunk.experiment import prepare
 from cotrunk.learn.forward import Cached, Live, encode_corpus, encoder_digest
 from cotrunk.learn.state import Stage
@@ -34,7 +35,7 @@ PAIRS = {
 
 
 def stage_of(toy: Path, *changes: str) -> Stage:
-    return prepare(read_settings(toy, list(changes)), toy.parent).stages[0].make(lambda: None)
+    return prepare(read_settings(toy, list(changes)), toy.parent).stages[0].make(untold)
 
 
 def trained(toy: Path, run: Path, *changes: str) -> dict[str, torch.Tensor]:
@@ -86,7 +87,7 @@ def test_each_text_is_encoded_once_in_a_whole_run(toy):
     changes = [*FROZEN, "tasks.same.pair=concat"]
     job = prepare(read_settings(toy, changes), toy.parent)
     counter = Counter(job.network)
-    stage = job.stages[0].make(lambda: None)
+    stage = job.stages[0].make(untold)
     rows = 40 + 24  # train and dev of each task
     assert counter.sequences == rows + 2 * rows + rows  # mood, both texts of same, alike joined
     for _ in range(3):
@@ -94,7 +95,7 @@ def test_each_text_is_encoded_once_in_a_whole_run(toy):
             stage.forward.output(task, np.arange(8), SILENCE)
             stage.judge.outputs(task)
     assert counter.sequences == 4 * rows
-    job.stages[0].make(lambda: None)
+    job.stages[0].make(untold)
     assert counter.sequences == 4 * rows  # from the disk
 
 
@@ -116,16 +117,16 @@ def test_two_runs_may_encode_the_same_rows_at_the_same_time(toy):
     live = stage.forward
     assert isinstance(live, Live)
 
-    def encode(tick):
+    def encode(tell):
         corpus, view = live.corpora["mood"], live.views["mood"]
         return encode_corpus(
-            stage.network, "digest", "mood", corpus, view, live.template, tick=tick
+            stage.network, "digest", "mood", corpus, view, live.template, tell=tell
         )
 
-    def meanwhile() -> None:
+    def meanwhile(_done) -> None:
         if not begun:
             begun.append(True)
-            begun.append(encode(lambda: None))
+            begun.append(encode(untold))
 
     outer = encode(meanwhile)
     for mine, theirs in zip(outer.vectors.values(), begun[1].vectors.values(), strict=True):

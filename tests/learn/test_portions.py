@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
+from cotrunk.done import untold
 from cotrunk.experiment import prepare
 from cotrunk.learn import portions
 from cotrunk.learn.portions import (
@@ -97,7 +98,7 @@ def cut_all(monkeypatch):
 
 
 def stage_of(toy, *changes):
-    return prepare(read_settings(toy, list(changes)), toy.parent).stages[0].make(lambda: None)
+    return prepare(read_settings(toy, list(changes)), toy.parent).stages[0].make(untold)
 
 
 def gradients(stage, threads):

@@ -4,9 +4,10 @@ import os
 import signal
 import time
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from threading import current_thread, main_thread
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import torch
 from cotrunk import presets, screen, tables
 from cotrunk.blueprint import refuse_wrong_options
 from cotrunk.data.sampling import dry_run
+from cotrunk.done import untold
 from cotrunk.errors import UserError, counted
 from cotrunk.experiment import Job, corpora_of, load_model, prepare
 from cotrunk.learn.metrics import baseline
@@ -26,6 +28,7 @@ from cotrunk.runs.folder import RunFolder, best_evaluation
 from cotrunk.settings import Settings, read_settings
 
 Document = dict[str, Any]
+Handler = Callable[[int, object], None]
 
 MAY_DIFFER = ("base", "threads", "settings.train.threads")
 """Places of run.json where a resumed run need not be as it began."""
@@ -133,8 +136,8 @@ def _other_threads(before: int, job: Job) -> list[str]:
 def _prepare(settings: Settings, base: Path) -> Job:
     refuse_wrong_options(settings)
     _take_threads(settings.train.threads)
-    with terminable(), screen.counting("tokenising") as counter:
-        job = prepare(settings, base, progress=counter)
+    with terminable(), screen.counting() as counter:
+        job = prepare(settings, base, tell=counter)
     for note in job.notes:
         screen.say(note if note.startswith("warning: ") else f"note: {note}")
     return job
@@ -155,10 +158,10 @@ def _take_threads(wanted: int | None) -> None:
 def _train(job: Job, run: RunFolder, start: Checkpoint | None, *, title: str) -> Document:
     first = start.documents["state"]["step"] if start else 0
     begun = time.monotonic()
-    with interruptible() as interrupt:
-        around = Surroundings(run, job.documents, job.dev, interrupt)
-        events = train_network(job.network, job.stages, around, start)
-        screen.follow(events, steps=job.steps, start=first, title=title)
+    watching = screen.watching(title, steps=job.steps, start=first)
+    with interruptible() as interrupt, watching as watch:
+        around = Surroundings(run, job.documents, job.dev, interrupt, watch.counter)
+        screen.follow(train_network(job.network, job.stages, around, start), watch)
     kept = best_evaluation(run)
     screen.say(f"{title}: the run is in {run.path}")
     return {
@@ -212,12 +215,22 @@ def terminable() -> Iterator[None]:
     def end(number: int, _frame: object) -> None:
         raise SystemExit(128 + number)
 
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, *_hangup())}
+    with _heard([signal.SIGTERM, *_hangup()], end):
+        yield
+
+
+@contextmanager
+def _heard(signals: Sequence[signal.Signals], handler: Handler) -> Iterator[None]:
+    """Only the main thread may say who hears a signal; in another one they are left alone."""
+    if current_thread() is not main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, handler) for number in signals}
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, former in before.items():
+            signal.signal(number, former)
 
 
 def _hangup() -> list[signal.Signals]:
@@ -238,16 +251,12 @@ def interruptible() -> Iterator[Interrupt]:
         elif number != signal.SIGHUP:  # which comes twice: from the shell and from the kernel
             raise SystemExit(128 + number)
 
-    signals = (signal.SIGINT, signal.SIGTERM, *_hangup())
-    before = {number: signal.signal(number, ask) for number in signals}
-    try:
-        yield interrupt
-    except Interrupted as stopped:
-        screen.say("stopped; --resume goes on from here")
-        raise SystemExit(128 + stopped.signal) from None
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    with _heard([signal.SIGINT, signal.SIGTERM, *_hangup()], ask):
+        try:
+            yield interrupt
+        except Interrupted as stopped:
+            screen.say("stopped; --resume goes on from here")
+            raise SystemExit(128 + stopped.signal) from None
 
 
 def demo(arguments: Namespace) -> Document:
@@ -270,7 +279,5 @@ def _baselines(run: Document) -> dict[str, float]:
     """What the same answer to every dev row would score."""
     model = load_model(Path(run["run"]))
     tasks = list(model.network.tasks.values())
-    dev = corpora_of(
-        model.settings, tasks, "dev", model.base, model.tokenizer, progress=lambda _: None
-    )
+    dev = corpora_of(model.settings, tasks, "dev", model.base, model.tokenizer, tell=untold)
     return {task.name: baseline(task, np.asarray(dev[task.name].label)) for task in tasks}

@@ -20,6 +20,7 @@ from cotrunk import screen, tables
 from cotrunk.commands.outputs import refuse_bad_target, write_whole
 from cotrunk.data.examples import Rows, Source
 from cotrunk.data.files import BOM, open_table, place_of
+from cotrunk.done import Done, Tell
 from cotrunk.errors import UserError, counted
 from cotrunk.experiment import Model, corpora_of, load_model
 from cotrunk.learn.forward import Live
@@ -43,9 +44,9 @@ def evaluate(arguments: Namespace) -> Document:
     if arguments.int8:
         refuse_where_int8_cannot_run(model.network)
     tasks = [model.network.tasks[name] for name in _chosen(arguments.task, model)]
-    with screen.counting("tokenising") as counter:
+    with screen.counting() as counter:
         corpora = corpora_of(
-            model.settings, tasks, arguments.split, model.base, model.tokenizer, progress=counter
+            model.settings, tasks, arguments.split, model.base, model.tokenizer, tell=counter
         )
     missing = [task.name for task in tasks if task.name not in corpora]
     if missing and (arguments.task or not corpora):
@@ -54,11 +55,14 @@ def evaluate(arguments: Namespace) -> Document:
         screen.say(f"note: tasks.{name}.{arguments.split} names no file, so it is left out")
     device = next(model.network.parameters()).device
     forward = Live(model.network, corpora, model.views, model.template, device)
-    exact = _timed(forward)
+    with screen.counting() as counter:
+        exact = _timed(forward, counter)
     document = scores_document(scores_of(model.network, exact.outputs, corpora))
     if arguments.int8:
         to_int8(model.network)
-        document["int8"] = _int8_document(forward, exact, document)
+        with screen.counting() as counter:
+            rough = _timed(forward, counter)
+        document["int8"] = _int8_document(forward, exact, rough, document)
     if not arguments.json:
         show = tables.show_int8 if arguments.int8 else tables.show_scores
         show(f"{arguments.folder}: {arguments.split}", document | {"scores": document["tasks"]})
@@ -71,15 +75,14 @@ class _Timed:
     cpu_seconds: float
 
 
-def _timed(forward: Live) -> _Timed:
+def _timed(forward: Live, tell: Tell) -> _Timed:
     begun = time.process_time()  # not by the clock: others may compute on this machine
-    found = outputs_on(forward, forward.corpora)
+    found = outputs_on(forward, forward.corpora, tell=tell)
     return _Timed(found, time.process_time() - begun)
 
 
-def _int8_document(forward: Live, exact: _Timed, before: Document) -> Document:
+def _int8_document(forward: Live, exact: _Timed, rough: _Timed, before: Document) -> Document:
     """The same rows with 8-bit layers, beside what float32 said about them."""
-    rough = _timed(forward)
     document = scores_document(scores_of(forward.network, rough.outputs, forward.corpora))
     for name, score in document["tasks"].items():
         score["difference"] = score["score"] - before["tasks"][name]["score"]
@@ -126,8 +129,9 @@ def predict(arguments: Namespace) -> Document:
         targets = _targets(arguments, names)
         readers = _readers(arguments, predictor, names, path)
         rows = _merged([predictor.answer_file(alike, rows) for alike, rows in readers], names)
-        with _telling_all_bad_rows(readers):
-            document = _write_answers(arguments, tasks, rows, targets)
+        with _telling_all_bad_rows(readers), screen.counting() as counter:
+            answered = _told(rows, readers, f"answering {place_of(Path(arguments.file))}", counter)
+            document = _write_answers(arguments, tasks, answered, targets)
     for alike, read in readers:
         if read.dropped_count:
             count, first = counted(read.dropped_count, "bad row"), f"the first: {read.dropped[0]}"
@@ -169,6 +173,12 @@ def _telling_all_bad_rows(readers: Readers) -> Iterator[None]:
     except UserError as error:
         wrong = [line for _, rows in readers for line in _refused(rows)]
         raise UserError(*(dict.fromkeys(wrong) or error.lines)) from None
+
+
+def _told(rows: Iterable[Answered], readers: Readers, what: str, tell: Tell) -> Iterator[Answered]:
+    for row in rows:
+        tell(Done(what, 1, min(read.share for _, read in readers)))
+        yield row
 
 
 def _refused(rows: Rows) -> Sequence[str]:

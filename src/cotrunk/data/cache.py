@@ -9,7 +9,7 @@ import re
 import shutil
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,6 +22,7 @@ from cotrunk.data.encoded import Encoded
 from cotrunk.data.examples import Example, Rows, Source
 from cotrunk.data.text import Pieces
 from cotrunk.data.workers import encoded, workers_for
+from cotrunk.done import Done, Tell, untold
 from cotrunk.tasks import Task
 
 FORMAT = 2
@@ -32,18 +33,6 @@ BEGUN = re.compile(r"[0-9a-f]{64}\.[0-9a-f]{32}")
 A_DAY = 24 * 60 * 60
 RELEASED_EVERY = 64
 """Rows. A page that was read stays in memory, with its neighbours: 64 kB for each row."""
-
-
-@dataclass(frozen=True)
-class Done:
-    """Rows of a file that were tokenised since the last time, and the share of it done by now."""
-
-    path: Path
-    rows: int
-    share: float
-
-
-Progress = Callable[[Done], None]
 
 
 @dataclass(frozen=True)
@@ -116,7 +105,7 @@ def load_corpus(
     tokenizer: Tokenizer,
     *,
     workers: int | Literal["auto"] = "auto",
-    progress: Progress = lambda _: None,
+    tell: Tell = untold,
 ) -> Corpus:
     """The corpus of a source, from the cache if these very contents were read before.
 
@@ -132,7 +121,7 @@ def load_corpus(
     folder = cache_folder() / "tokens" / digest
     if not _is_whole(folder):
         crew = workers_for(source.path) if workers == "auto" else workers
-        _write(folder, task, source, tokenizer, crew, progress)
+        _write(folder, task, source, tokenizer, crew, tell)
     return _open(folder, task.texts, content)
 
 
@@ -176,7 +165,7 @@ def _write(
     source: Source,
     tokenizer: Tokenizer,
     workers: int,
-    progress: Progress,
+    tell: Tell,
 ) -> None:
     clear_leftovers(folder.parent)
     beside = folder.with_name(f"{folder.name}.{uuid.uuid4().hex}")
@@ -188,7 +177,7 @@ def _write(
         with closing(parts), _Writer(beside, wide=wide) as writer:
             for chunk, part in parts:
                 writer.write(chunk, part)
-                progress(Done(source.path, len(chunk), rows.share))
+                tell(Done(f"tokenising {source.path.name}", len(chunk), rows.share))
         about = {
             "dropped": rows.dropped,
             "dropped_count": rows.dropped_count,

@@ -17,16 +17,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cotrunk.data.cache import Corpus, CorpusRows, cache_folder
+from cotrunk.data.cache import Corpus, CorpusRows, cache_folder, clear_leftovers
 from cotrunk.data.packing import Sides
 from cotrunk.data.text import Template, View, lay_out
-from cotrunk.learn.evaluate import (
-    Tick,
-    by_batch,
-    nothing,
-    outputs,
-    row_tokens,
-)
+from cotrunk.done import Done, Tell, untold
+from cotrunk.learn.evaluate import by_batch, outputs, row_tokens
 from cotrunk.model.network import Network, Shift, unmoved
 from cotrunk.model.noise import SILENCE, Noise
 from cotrunk.model.owned import States
@@ -46,7 +41,7 @@ class Forward(Protocol):
         self, task: str, rows: np.ndarray, noise: Noise, shift: Shift = unmoved
     ) -> Tensor: ...
 
-    def outputs(self, task: str, *, tick: Tick = nothing) -> np.ndarray: ...
+    def outputs(self, task: str, *, tell: Tell = untold) -> np.ndarray: ...
 
 
 @dataclass(frozen=True)
@@ -71,9 +66,9 @@ class Live:
             out = self.network(text.to(self.device), sides.to(self.device), [task], noise, shift)
         return out[task].float()
 
-    def outputs(self, task: str, *, tick: Tick = nothing) -> np.ndarray:
+    def outputs(self, task: str, *, tell: Tell = untold) -> np.ndarray:
         rows = CorpusRows(self.corpora[task])
-        found = outputs(self.network, rows, self.views[task], self.template, [task], tick=tick)
+        found = outputs(self.network, rows, self.views[task], self.template, [task], tell=tell)
         return found[task]
 
 
@@ -114,12 +109,12 @@ class Cached:
         return self.network.answer(pooled, sides, [task], noise)[task]
 
     @torch.inference_mode()
-    def outputs(self, task: str, *, tick: Tick = nothing) -> np.ndarray:
+    def outputs(self, task: str, *, tell: Tell = untold) -> np.ndarray:
         rows, found = self.features[task].rows, []
         for first in range(0, rows, ROWS_PER_BATCH):
             chosen = np.arange(first, min(first + ROWS_PER_BATCH, rows))
             found.append(self.output(task, chosen, SILENCE).cpu().numpy())
-            tick()
+            tell(Done(f"answering {task}", len(chosen), (first + len(chosen)) / rows))
         return np.concatenate(found)
 
 
@@ -141,7 +136,7 @@ def encode_corpus(
     view: View,
     template: Template,
     *,
-    tick: Tick = nothing,
+    tell: Tell = untold,
 ) -> Features:
     """Each row of a corpus through the encoder once, or from the cache if that was done before."""
     needed = network.needed_by([task])
@@ -154,7 +149,7 @@ def encode_corpus(
     shape = (sides * len(corpus), network.shape.width)
     if not _is_whole(folder, shape):
         shutil.rmtree(folder, ignore_errors=True)
-        _encode(network, task, corpus, view, template, folder, shape, tick)
+        _encode(network, task, corpus, view, template, folder, shape, tell)
     vectors = {
         frozenset(path.stem.split("+")): np.memmap(path, np.float32, mode="r", shape=shape)
         for path in sorted(folder.iterdir())
@@ -176,13 +171,15 @@ def _encode(
     template: Template,
     folder: Path,
     shape: tuple[int, int],
-    tick: Tick,
+    tell: Tell,
 ) -> None:
+    clear_leftovers(folder.parent)
     beside = folder.with_name(f"{folder.name}.{uuid.uuid4().hex}")
     beside.mkdir(parents=True)
     device = next(network.parameters()).device
     rows = CorpusRows(corpus)
     files: dict[str, np.memmap] = {}
+    done = 0
 
     @torch.inference_mode()
     def encode(chosen: np.ndarray) -> dict[str, list[np.ndarray]]:
@@ -200,7 +197,8 @@ def _encode(
                     files[name] = np.memmap(beside / f"{name}.f32", np.float32, "w+", shape=shape)
                 for side, vector in enumerate(of_sides):
                     files[name][side * len(corpus) + chosen] = vector
-            tick()
+            done += len(chosen)
+            tell(Done(f"encoding {task}", len(chosen), done / len(corpus)))
     for file in files.values():
         file.flush()
     try:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from cotrunk.data.stream import Stream
+from cotrunk.done import Tell
 from cotrunk.learn.balance import Balance
 from cotrunk.learn.forward import Forward
 from cotrunk.learn.gradients import Surgery
@@ -82,12 +83,12 @@ class Stage:
 class Planned:
     """A stage that is made when it begins: it may depend on what those before it learned.
 
-    ``make`` is given what to call now and then, since encoding a corpus takes a while.
+    ``make`` is given whom to tell how far it is, since encoding a corpus takes a while.
     """
 
     first: int
     steps: int
-    make: Callable[[Callable[[], None]], Stage]
+    make: Callable[[Tell], Stage]
 
 
 @dataclass

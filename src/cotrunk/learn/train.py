@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 
 from cotrunk.data.cache import Corpus
 from cotrunk.data.stream import Batch
+from cotrunk.done import Done, Tell, untold
 from cotrunk.errors import UserError
 from cotrunk.learn import guards
 from cotrunk.learn.forward import Forward
@@ -92,6 +93,12 @@ class Surroundings:
     documents: Mapping[str, object]
     dev: Mapping[str, Corpus]
     interrupt: Interrupt
+    tell: Tell = untold
+
+    def at_work(self, done: Done) -> None:
+        """Within what takes long: stops where asked to, and tells how far it is."""
+        self.interrupt.check()
+        self.tell(done)
 
     def keep(self, network: Network, place: Path) -> None:
         model = {"model": tensors_of(network)}
@@ -115,7 +122,7 @@ def train(
     for planned in stages:
         if not planned.first <= at.step <= planned.first + planned.steps:
             continue  # over before the checkpoint, or never reached in time
-        stage = planned.make(around.interrupt.check)
+        stage = planned.make(around.at_work)
         if start:
             restore(stage, start)
             start = None
@@ -211,7 +218,7 @@ def measure(stage: Stage, around: Surroundings, at: Progress) -> Evaluated:
     """Score the network on the dev rows; keep it if it is the best so far."""
     begun = time.monotonic()
     network, run, dev = stage.network, around.run, around.dev
-    found = outputs_on(stage.judge, dev, tick=around.interrupt.check)
+    found = outputs_on(stage.judge, dev, tell=around.at_work)
     scores = scores_of(network, found, dev)
     kept = kept_score(scores, stage.recipe.keep)
     best = kept > at.best or at.best_step < 0
@@ -251,10 +258,10 @@ def keep_each(
 
 
 def outputs_on(
-    forward: Forward, corpora: Mapping[str, Corpus], *, tick: Callable[[], None] = lambda: None
+    forward: Forward, corpora: Mapping[str, Corpus], *, tell: Tell = untold
 ) -> dict[str, np.ndarray]:
     """What every task says about its rows."""
-    return {task: forward.outputs(task, tick=tick) for task in corpora}
+    return {task: forward.outputs(task, tell=tell) for task in corpora}
 
 
 def scores_of(

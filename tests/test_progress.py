@@ -1,0 +1,77 @@
+"""Work that takes long tells how far it is, and what is shown of that."""
+
+from threading import Thread
+
+import numpy as np
+import pytest
+
+import cotrunk
+from cotrunk import screen
+from cotrunk.cli import main
+from cotrunk.done import Done
+from cotrunk.experiment import prepare
+from cotrunk.settings import read_settings
+from toy import train
+
+
+@pytest.mark.parametrize("freeze", ["nothing", "encoder"])
+def test_what_is_told_adds_up_to_all_rows(toy, freeze):
+    changes = ["sharing.encoder=S2", f"train.freeze={freeze}"]
+    job, told = prepare(read_settings(toy, changes), toy.parent), []
+    stage = job.stages[0].make(told.append)
+    for task in job.dev:
+        stage.judge.outputs(task, tell=told.append)
+    for task, corpus in job.dev.items():
+        mine = [done for done in told if done.what == f"answering {task}"]
+        assert sum(done.rows for done in mine) == len(corpus)
+        assert mine[-1].share == 1
+        assert np.all(np.diff([done.share for done in mine]) > 0)
+    encoded = sum(done.rows for done in told if done.what.startswith("encoding "))
+    corpora = [*job.streams[0].corpora.values(), *job.dev.values()]
+    assert encoded == (sum(len(corpus) for corpus in corpora) if freeze == "encoder" else 0)
+
+
+def test_a_line_says_what_is_done_at_what_pace_and_how_long_it_takes_yet(capsys, monkeypatch):
+    monkeypatch.setattr(screen, "PLAIN_EVERY_SECONDS", 1e-9)
+    clock = iter([0.0, 10.0, 20.0])
+    monkeypatch.setattr("time.monotonic", lambda: next(clock))
+    counter = screen.Counter(None)
+    counter(Done("answering mood", 100, 0.1))
+    capsys.readouterr()
+    counter(Done("answering mood", 200, 0.3))
+    line = capsys.readouterr().err.strip()
+    assert line == "answering mood: 300 rows (30%), 20 a second, 35 s left"
+
+
+def test_short_work_is_not_worth_a_line(toy, tmp_path, capsys):
+    run = tmp_path / "run"
+    assert train(toy, run) == 0
+    capsys.readouterr()
+    assert main(["evaluate", str(run), "--json"]) == 0
+    assert main(["predict", str(run), str(toy.parent / "mood-dev.csv"), "--task", "mood"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("command", ["evaluate", "predict", "train"])
+def test_long_work_shows_how_far_it_is(toy, tmp_path, capsys, monkeypatch, command):
+    run = tmp_path / "run"
+    assert train(toy, run) == 0
+    capsys.readouterr()
+    monkeypatch.setattr(screen, "PLAIN_EVERY_SECONDS", 1e-9)
+    asked = {
+        "evaluate": ["evaluate", str(run)],
+        "predict": ["predict", str(run), str(toy.parent / "mood-dev.csv"), "--task", "mood"],
+        "train": ["train", str(toy), "--out", str(tmp_path / "another")],
+    }
+    assert main(asked[command]) == 0
+    said = [line for line in capsys.readouterr().err.splitlines() if "answering" in line]
+    assert said
+    assert "24 rows (100%)" in said[-1]
+
+
+def test_a_thread_may_train(toy, tmp_path):
+    config, run = str(toy), tmp_path / "run"
+    worker = Thread(target=cotrunk.train, args=(config, str(run)))
+    worker.start()
+    worker.join()
+    assert (run / "final" / "manifest.json").is_file()
