@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from bench.peers import OneModel, PaddedSteps
-from bench.timing import Result, is_busy, spend, spread
+from bench.timing import Result, is_busy, ratio_of, spend
 from bench.work import FILES, Bench, Steps, stage_of
 
 RATES = (1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2)
@@ -29,9 +29,9 @@ def study(bench: Bench) -> Iterator[Result]:
             studies.append(spend(lambda: _study(few)))
     peer, ours = [s.cpu * EPOCHS * len(RATES) for s in epochs], [s.cpu for s in studies]
     busy = is_busy(epochs + studies)
-    low, high = spread(peer, ours, busy=busy)
+    ratio, low, high = ratio_of(peer, ours, busy=busy)
     mine, other = statistics.median(ours), statistics.median(peer)
-    yield Result("frozen-study", mine, other, other / mine, low, high, rounds=len(ours), busy=busy)
+    yield Result("frozen-study", mine, other, ratio, low, high, rounds=len(ours), busy=busy)
 
 
 def _few(bench: Bench, folder: Path) -> Bench:

@@ -2,6 +2,7 @@
 
 import json
 import random
+import statistics
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bench.peers import OneModel, PaddedSteps, loss_of, padded
-from bench.timing import Result, Work, compare
+from bench.timing import Result, Work, compare, ratio_of
 from bench.training import several
 from bench.work import Bench, Rows, Steps, batches, stage_of
 from cotrunk.data.packing import Sides, pack
@@ -39,11 +40,10 @@ def against_sum(bench: Bench) -> Iterator[Result]:
     for _ in range(1 if bench.quick else 3):
         mine.append(_peak(bench, PCGRAD))
         other.append(_peak(bench, "train.gradients=sum"))
-    a, b = sorted(mine)[len(mine) // 2], sorted(other)[len(other) // 2]
-    ratios = [m / o for m, o in zip(mine, other, strict=True)]
+    ratio, low, high = ratio_of(mine, other, busy=False)
     yield Result(
-        "pcgrad-memory-of-sum", a, b, a / b, min(ratios), max(ratios), "times", "MB at most",
-        len(mine),
+        "pcgrad-memory-of-sum", statistics.median(mine), statistics.median(other), ratio, low, high,
+        "times", "MB at most", len(mine),
     )  # fmt: skip
 
 

@@ -20,7 +20,10 @@ TICKS = Path("/proc/stat")
 
 @dataclass(frozen=True)
 class Result:
-    """``times less``: ratio = peer / ours. ``times`` or ``share``: ratio = ours / peer."""
+    """``ours`` and ``peer`` are medians over rounds; ``ratio`` is the median of the ratios of
+    rounds: peer / ours for ``times less``, else ours / peer. Rounds differ in their rows, but both
+    sides of one have the same.
+    """
 
     name: str
     ours: float
@@ -87,30 +90,32 @@ def compare(
             times.append(spend(work))
     busy = is_busy(mine + other)
     a, b = (other, mine) if meaning == "times less" else (mine, other)
-    low, high = spread([s.cpu for s in a], [s.cpu for s in b], busy=busy)
+    ratio, low, high = ratio_of([s.cpu for s in a], [s.cpu for s in b], busy=busy)
     return Result(
         name,
         ours=_median(mine),
         peer=_median(other),
-        ratio=_median(a) / _median(b),
+        ratio=ratio,
         low=low,
         high=high,
         meaning=meaning,
         rounds=rounds,
-        wall_ratio=statistics.median(s.wall for s in a) / statistics.median(s.wall for s in b),
+        wall_ratio=statistics.median(x.wall / y.wall for x, y in zip(a, b, strict=True)),
         busy=busy,
     )
 
 
-def spread(above: list[float], below: list[float], *, busy: bool) -> tuple[float, float]:
-    """Where the ratio of medians lies 95 % of the time; on a busy machine all that was seen."""
-    a, b = np.array(above), np.array(below)
-    if busy or len(a) < 4:
-        ratio = a / b
-        return float(ratio.min()), float(ratio.max())
-    drawn = np.random.default_rng(0).integers(0, len(a), (DRAWS, len(a)))
-    ratio = np.median(a[drawn], axis=1) / np.median(b[drawn], axis=1)
-    return float(np.quantile(ratio, 0.025)), float(np.quantile(ratio, 0.975))
+def ratio_of(above: list[float], below: list[float], *, busy: bool) -> tuple[float, float, float]:
+    """The median ratio of a round, and where it lies 95 % of the time; on a busy machine, or in
+    few rounds, all that was seen.
+    """
+    ratios = np.array(above) / np.array(below)
+    found = float(np.median(ratios))
+    if busy or len(ratios) < 4:
+        return found, float(ratios.min()), float(ratios.max())
+    drawn = np.random.default_rng(0).integers(0, len(ratios), (DRAWS, len(ratios)))
+    low, high = np.quantile(np.median(ratios[drawn], axis=1), [0.025, 0.975])
+    return found, float(low), float(high)
 
 
 def is_busy(times: list[Spent]) -> bool:

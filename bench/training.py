@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from bench.peers import Course, OneModel, PaddedSteps, SharedLow
-from bench.timing import Result, Work, compare, is_busy, spend, spread
+from bench.timing import Result, Work, compare, is_busy, ratio_of, spend
 from bench.work import BERT_BASE, Bench, Steps, batches, stage_of
 from cotrunk.learn.state import Stage
 from cotrunk.learn.threads import in_order
@@ -31,13 +31,13 @@ def race(name: str, stage: Stage, encoder: nn.Module, pooling: str, *, rounds: i
 def minilm_cls(bench: Bench) -> Iterator[Result]:
     stage = stage_of(bench, "encoder.pooling=cls")
     encoder = OneModel(stage.network.shape)
-    yield race("train-minilm-cls", stage, encoder, "cls", rounds=bench.rounds(9))
+    yield race("train-minilm-cls", stage, encoder, "cls", rounds=bench.rounds(15))
 
 
 def minilm_mean(bench: Bench) -> Iterator[Result]:
     stage = stage_of(bench, "encoder.pooling=mean")
     encoder = OneModel(stage.network.shape)
-    yield race("train-minilm-mean", stage, encoder, "mean", rounds=bench.rounds(9))
+    yield race("train-minilm-mean", stage, encoder, "mean", rounds=bench.rounds(15))
 
 
 def minilm_course(bench: Bench) -> Iterator[Result]:
@@ -101,11 +101,10 @@ def _shares(name: str, stage: Stage, rounds: int) -> Iterator[Result]:
             found[which].append(PRODUCTS * 2 * PEAK_SIZE**3 / times[-1].cpu / 1e9)
     busy, mine = is_busy(times), statistics.median(ours)
     for which, speeds in found.items():
-        low, high = spread(ours, speeds, busy=busy)
-        other = statistics.median(speeds)
+        ratio, low, high = ratio_of(ours, speeds, busy=busy)
         yield Result(
-            which, mine, other, mine / other, low, high, "share", "GFLOP per CPU s", rounds, None,
-            busy,
+            which, mine, statistics.median(speeds), ratio, low, high, "share", "GFLOP per CPU s",
+            rounds, None, busy,
         )  # fmt: skip
 
 
