@@ -76,9 +76,8 @@ def against_torchjd(bench: Bench) -> Iterator[Result]:
         )
         jac_to_grad(shared, PCGrad())
 
-    peer = _Apart(stage, backward)
-    rounds = bench.rounds(6)
-    yield compare("pcgrad-against-torchjd", Steps(stage_of(bench, PCGRAD)), peer, rounds=rounds)
+    ours, peer = several(Steps(stage_of(bench, PCGRAD))), several(_Apart(stage, backward))
+    yield compare("pcgrad-against-torchjd", ours, peer, rounds=bench.rounds(6))
 
 
 def against_flattening(bench: Bench) -> Iterator[Result]:
@@ -88,7 +87,6 @@ def against_flattening(bench: Bench) -> Iterator[Result]:
     padded pass, whose graph must be kept for every loss; and once on our packed network, again
     in one pass.
     """
-    ours = Steps(stage_of(bench, "encoder.pooling=cls", PCGRAD))
     stage = stage_of(bench, "encoder.pooling=cls")
     _, trunk = _split(stage)
     peers: dict[str, Work] = {
@@ -97,6 +95,7 @@ def against_flattening(bench: Bench) -> Iterator[Result]:
         "retained-packed": _Apart(stage, lambda losses, _: flatten(losses, trunk), together=True),
     }
     for name, peer in peers.items():
+        ours = Steps(stage_of(bench, "encoder.pooling=cls", PCGRAD))
         a, b = several(ours), several(peer)
         yield compare(f"pcgrad-against-{name}", a, b, rounds=bench.rounds(6))
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from cotrunk.cli import main
+from toy import write_rows
 
 PAIRS = ["id", "left", "right", "same", "alike"]
 MOODS = ["id", "sentence", "mood"]
@@ -23,11 +24,6 @@ def places(capsys):
         return [match[1] for match in found if match]
 
     return refused
-
-
-def write_rows(path: Path, header: list[str], rows: list[list[object]]) -> None:
-    lines = (",".join(map(str, row)) for row in [header, *rows])
-    path.write_text("".join(f"{line}\n" for line in lines))
 
 
 def spoil(folder: Path) -> None:
@@ -81,8 +77,3 @@ def test_one_is_not_spoken_of_as_many(toy, tmp_path, capsys, bad, said):
     asked = ["predict", str(run), str(tmp_path / "new.csv"), "--task", "mood", "--which", "final"]
     assert main([*asked, "--skip-bad-rows"]) == 0
     assert f"note: mood: no answer {said} the first: " in capsys.readouterr().err
-
-
-def test_a_dry_run_of_one_step_says_so(toy, capsys):
-    assert main(["train", str(toy), "--dry-run", "--set", "train.max_steps=1"]) == 0
-    assert "\n1 step, " in capsys.readouterr().out

@@ -18,7 +18,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 README = Path(__file__).parents[1] / "README.md"
 
 ORDER = [
-    {"errors", "streams", "done"},
+    {"errors", "streams", "signals", "done"},
     {"tasks", "settings", "sample"},
     {"data"},
     {"model"},

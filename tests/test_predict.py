@@ -171,7 +171,7 @@ def test_all_rows_that_are_no_text_are_named_at_once(predictor):
     with pytest.raises(UserError) as refused:
         predictor.predict("mood", [""] * 51)
     assert len(refused.value.lines) == 51
-    assert refused.value.lines[-1] == "... and more: only the first 50 are listed"
+    assert refused.value.lines[-1] == "texts: there are more; only the first 50 are listed"
 
 
 def test_texts_may_come_as_a_tuple_or_an_array(predictor):

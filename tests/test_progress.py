@@ -11,7 +11,7 @@ from cotrunk.cli import main
 from cotrunk.done import Done
 from cotrunk.experiment import prepare
 from cotrunk.settings import read_settings
-from toy import train
+from toy import train, write_rows
 
 
 @pytest.mark.parametrize("freeze", ["nothing", "encoder"])
@@ -43,6 +43,15 @@ def test_a_line_says_what_is_done_at_what_pace_and_how_long_it_takes_yet(capsys,
     assert line == "answering mood: 300 rows (30%), 20 a second, 35 s left"
 
 
+def test_what_is_done_at_one_stroke_twice_is_not_added_up(capsys, monkeypatch):
+    clock = iter([0.0, 10.0, 1000.0])
+    monkeypatch.setattr("time.monotonic", lambda: next(clock))
+    counter = screen.Counter(None)
+    counter(Done("answering mood", 100, 1.0))
+    counter(Done("answering mood", 100, 1.0))
+    assert capsys.readouterr().err == ""
+
+
 def test_short_work_is_not_worth_a_line(toy, tmp_path, capsys):
     run = tmp_path / "run"
     assert train(toy, run) == 0
@@ -56,17 +65,19 @@ def test_short_work_is_not_worth_a_line(toy, tmp_path, capsys):
 def test_long_work_shows_how_far_it_is(toy, tmp_path, capsys, monkeypatch, command):
     run = tmp_path / "run"
     assert train(toy, run) == 0
+    write_rows(tmp_path / "many.csv", ["id", "sentence"], [[i, "good"] for i in range(7 * 1024)])
     capsys.readouterr()
     monkeypatch.setattr(screen, "PLAIN_EVERY_SECONDS", 1e-9)
     asked = {
         "evaluate": ["evaluate", str(run)],
-        "predict": ["predict", str(run), str(toy.parent / "mood-dev.csv"), "--task", "mood"],
+        "predict": ["predict", str(run), str(tmp_path / "many.csv"), "--task", "mood"],
         "train": ["train", str(toy), "--out", str(tmp_path / "another")],
     }
     assert main(asked[command]) == 0
     said = [line for line in capsys.readouterr().err.splitlines() if "answering" in line]
     assert said
-    assert "24 rows (100%)" in said[-1]
+    assert "rows (" in said[-1]
+    assert " a second" in said[-1]
 
 
 def test_a_thread_may_train(toy, tmp_path):

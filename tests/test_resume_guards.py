@@ -1,14 +1,14 @@
 """What a user is told when a run is resumed otherwise than it was begun."""
 
 import json
-import os
 from pathlib import Path
 
 import pytest
 
 from cotrunk.cli import main
+from cotrunk.data.workers import cores
 
-CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+CORES = cores()
 
 
 def train(config: Path, run: Path, *changes: str, more: tuple[str, ...] = ()) -> int:
@@ -51,7 +51,18 @@ def test_threads_that_were_not_asked_for_are_known_too(toy, tmp_path, capsys):
     assert resume(toy, run, f"train.threads={used}") == 0
     assert "trained with" not in capsys.readouterr().err
     assert resume(toy, run, f"train.threads={used + 1}") == 0
-    assert f"--set train.threads={used} goes on as it began" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert f"warning: the run was trained with {used} thread" in said
+    assert f"--set train.threads={used} goes on as it began" in said
+
+
+def test_threads_that_this_machine_has_not_are_not_advised(toy, tmp_path, capsys):
+    run = tmp_path / "run"
+    assert train(toy, run, f"train.threads={CORES + 1}") == 0
+    assert resume(toy, run, "train.threads=1") == 0
+    said = capsys.readouterr().err
+    assert f"warning: the run was trained with {CORES + 1} threads, now with 1: " in said
+    assert "goes on as it began" not in said
 
 
 def test_a_run_of_an_older_version_knows_no_threads_and_still_goes_on(toy, run, capsys):
@@ -103,6 +114,32 @@ def test_force_goes_on_with_other_settings(toy, run, capsys):
     assert record(run)["settings"]["train"]["lr"] == 0.5
 
 
+@pytest.mark.parametrize(
+    ("begun", "change"),
+    [
+        ("train.ema=0.9", "train.clip=2.0"),
+        ("train.balance=uncertainty", "train.balance=fixed"),
+        ("train.clip=2.0", "train.freeze=encoder"),
+        ("train.clip=2.0", "train.max_steps=1"),
+    ],
+)
+def test_what_a_checkpoint_does_not_fit_is_refused_before_the_run_is_changed(
+    toy, tmp_path, capsys, begun, change
+):
+    run = tmp_path / "run"
+    begin = ("sharing.encoder=S2", begun)
+    assert train(toy, run, *begin) == 0
+    before, metrics = record(run), (run / "metrics.jsonl").read_bytes()
+    capsys.readouterr()
+    changes = ("sharing.encoder=S2", change)
+    assert train(toy, run, *changes, more=("--resume", "--force")) == 2
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
+    assert "these settings" in line
+    assert record(run) == before
+    assert (run / "metrics.jsonl").read_bytes() == metrics
+    assert resume(toy, run, *begin) == 0
+
+
 @pytest.mark.parametrize("change", ["sharing.encoder=I2", "tasks.mood.head.depth=2"])
 def test_force_cannot_go_on_with_another_network(toy, run, capsys, change):
     before = record(run)
@@ -110,11 +147,3 @@ def test_force_cannot_go_on_with_another_network(toy, run, capsys, change):
     (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
     assert "step-00000002 is of another network" in line
     assert record(run) == before
-
-
-def test_one_row_is_not_called_rows(toy, tmp_path, capsys):
-    with (toy.parent / "mood-train.csv").open("a") as file:
-        file.write("bad,,0\n")
-    changes = ("tasks.mood.skip_bad_rows=true",)
-    assert train(toy, tmp_path / "run", *changes, more=("--dry-run",)) == 0
-    assert "note: mood train: 1 bad row dropped, the first: " in capsys.readouterr().err

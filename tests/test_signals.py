@@ -29,7 +29,7 @@ def test_training_goes_on_when_nobody_reads_its_progress_any_more(toy, tmp_path)
     assert worker.stderr.readline()
     worker.stderr.close()
     worker.stdout.close()
-    assert worker.wait() == 0
+    assert worker.wait(timeout=60) == 0
     assert is_whole(run)
 
 
@@ -68,7 +68,7 @@ def test_training_goes_on_when_its_terminal_is_gone(toy, tmp_path):
     worker, terminal = begun_on_a_terminal(command(toy, run))
     read_until(b"toy", terminal)
     os.close(terminal)
-    assert worker.wait() == 0
+    assert worker.wait(timeout=60) == 0
     assert is_whole(run)
 
 
@@ -79,7 +79,7 @@ def test_a_hangup_leaves_a_checkpoint(toy, tmp_path):
     os.close(terminal)
     for _ in range(2):  # as when a shell passes it on before it ends itself
         worker.send_signal(signal.SIGHUP)
-    assert worker.wait() == 128 + signal.SIGHUP
+    assert worker.wait(timeout=60) == 128 + signal.SIGHUP
     assert list((run / "checkpoints").glob("step-*"))
 
 

@@ -1,14 +1,19 @@
 """Stages of training: what each moves, how fast, in which order, and what makes no sense."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 import torch
 
-from cotrunk.done import untold
+from cotrunk.data.cache import cache_folder
+from cotrunk.done import Done, untold
 from cotrunk.experiment import prepare
+from cotrunk.learn.train import Interrupt, Interrupted, Surroundings
+from cotrunk.learn.train import train as train_network
 from cotrunk.runs.checkpoint import read_checkpoint
+from cotrunk.runs.folder import RunFolder
 from cotrunk.settings import read_settings
 from toy import contents, cut, train
 
@@ -101,6 +106,31 @@ def test_the_sequential_law_goes_through_the_tasks_one_after_another(toy, tmp_pa
     order = [task for record in metrics(tmp_path / "run") for task in record["loss"]]
     one_epoch = ["mood"] * STEPS + ["same"] * STEPS + ["alike"] * STEPS
     assert order == one_epoch * 2
+
+
+def test_a_stop_while_the_next_stage_encodes_loses_nothing(toy, tmp_path):
+    stages = '\n[[stages]]\nepochs = 1\n\n[[stages]]\nepochs = 1\nfreeze = "encoder"\n'
+    toy.write_text(toy.read_text() + stages)
+    changes = ["sharing.encoder=S2", "train.checkpoint=never"]
+    assert train(toy, tmp_path / "whole", "--set", *changes) == 0
+    shutil.rmtree(cache_folder() / "features")
+    job, run = prepare(read_settings(toy, changes), toy.parent), RunFolder.create(tmp_path / "cut")
+    interrupt = Interrupt()
+
+    def stop(done: Done) -> None:
+        if done.what.startswith("encoding "):
+            interrupt.signal = 2
+
+    around = Surroundings(run, job.record, job.documents, job.dev, interrupt, stop)
+    with pytest.raises(Interrupted):
+        list(train_network(job.network, job.stages, around, None))
+    assert [path.name for path in run.checkpoints.iterdir()] == [f"step-{STEPS:08d}"]
+    assert not list((cache_folder() / "features").iterdir())
+    assert train(toy, run.path, "--resume", "--set", *changes) == 0
+    whole, resumed = (
+        read_checkpoint(tmp_path / name / "final").tensors("model") for name in ("whole", "cut")
+    )
+    assert not changed(whole, resumed)
 
 
 def test_stages_may_differ_in_their_sampling(toy, tmp_path):

@@ -6,6 +6,12 @@ from pathlib import Path
 import pytest
 
 from cotrunk.cli import main
+from cotrunk.experiment import prepare
+from cotrunk.learn.train import Interrupt, Stepped, Surroundings
+from cotrunk.learn.train import train as train_network
+from cotrunk.runs.folder import RunFolder
+from cotrunk.settings import read_settings
+from toy import train
 
 NOTE = "has not finished, so its best/ may still change"
 
@@ -43,3 +49,16 @@ def test_nothing_is_said_of_a_run_that_has_finished(toy, tmp_path, capsys):
 def test_what_cannot_be_used_is_refused_without_a_note(unfinished, capsys):
     assert main(["evaluate", str(unfinished), "--which", "final"]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_a_finished_run_that_goes_on_and_is_cut_has_not_finished(toy, tmp_path):
+    run = tmp_path / "run"
+    assert train(toy, run, "--set", "train.max_steps=2") == 0
+    assert RunFolder(run).is_finished
+    job = prepare(read_settings(toy, ["train.max_steps=4"]), toy.parent)
+    start, _ = RunFolder(run).latest_good()
+    around = Surroundings(RunFolder(run), job.record, job.documents, job.dev, Interrupt())
+    for event in train_network(job.network, job.stages, around, start):
+        if isinstance(event, Stepped):
+            break
+    assert not RunFolder(run).is_finished

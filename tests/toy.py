@@ -36,7 +36,7 @@ def cut(config: Path, folder: Path, changes: list[str], *, after: int) -> None:
     job = prepare(read_settings(config, changes), config.parent)
     run = RunFolder.create(folder)
     run.write_document("run", job.record)
-    around = Surroundings(run, job.documents, job.dev, Interrupt())
+    around = Surroundings(run, job.record, job.documents, job.dev, Interrupt())
     for event in train_network(job.network, job.stages, around, None):
         if isinstance(event, Stepped) and event.step == after:
             return

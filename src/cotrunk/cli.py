@@ -5,9 +5,10 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 from cotrunk import __version__
+from cotrunk.signals import heard, say_at_once
 from cotrunk.streams import open_closed_ones, silence
 
 DONE, FAILED, WRONG = 0, 1, 2
@@ -48,19 +49,12 @@ def _ended_at_once() -> Iterator[None]:
     """Ctrl-C while modules load: a package cut short in that may crash later, or hide it."""
 
     def end(number: int, _frame: object) -> None:
-        with suppress(OSError):
-            os.write(2, b"error: interrupted\n")
+        say_at_once("error: interrupted")
         os._exit(128 + number)
 
-    before = signal.getsignal(signal.SIGINT)
-    if before is not signal.default_int_handler:  # ignored, or somebody else sees to it
+    usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    with heard([signal.SIGINT] if usual else [], end):  # else ignored, or somebody sees to it
         yield
-        return
-    signal.signal(signal.SIGINT, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _fail(lines: Sequence[str], code: int, arguments: argparse.Namespace) -> int:

@@ -21,7 +21,7 @@ from cotrunk.data.cache import Corpus, file_digest, load_corpus
 from cotrunk.data.stream import Stream
 from cotrunk.data.text import Template, View, template_of
 from cotrunk.done import Tell, untold
-from cotrunk.errors import UserError, counted
+from cotrunk.errors import Errors, UserError, counted
 from cotrunk.learn.state import Planned
 from cotrunk.model.inherit import difference, inherit
 from cotrunk.model.initial import initialise
@@ -84,38 +84,14 @@ def corpora_of(
 ) -> dict[str, Corpus]:
     """The tokenised rows of every task that names a file for the split; all errors at once."""
     corpora: dict[str, Corpus] = {}
-    wrong: list[str] = []
+    errors = Errors()
     for task in tasks:
-        try:
+        with errors.gathered():
             source = source_of(settings, task.name, split, base)
             if source is not None:
                 corpora[task.name] = load_corpus(task, source, tokenizer, tell=tell)
-        except UserError as error:
-            wrong += error.lines
-    if wrong:
-        raise UserError(*dict.fromkeys(wrong))  # tasks may share a file, and its bad rows
+    errors.refuse()
     return corpora
-
-
-def _train_and_dev(
-    settings: Settings,
-    tasks: list[Task],
-    base: Path,
-    tokenizer: Tokenizer,
-    *,
-    tell: Tell,
-) -> dict[str, dict[str, Corpus]]:
-    """The rows of both splits, by split and task; all errors at once."""
-    read: dict[str, dict[str, Corpus]] = {}
-    wrong: list[str] = []
-    for split in ("train", "dev"):
-        try:
-            read[split] = corpora_of(settings, tasks, split, base, tokenizer, tell=tell)
-        except UserError as error:
-            wrong += error.lines
-    if wrong:
-        raise UserError(*dict.fromkeys(wrong))
-    return read
 
 
 def prepare(settings: Settings, base: Path, *, tell: Tell = untold) -> Job:
@@ -130,7 +106,12 @@ def prepare(settings: Settings, base: Path, *, tell: Tell = untold) -> Job:
     refuse_senseless_training(settings)
     tokenizer = load_tokenizer(pretrained)
     template = template_of(tokenizer)
-    read = _train_and_dev(settings, tasks, base, tokenizer, tell=tell)
+    read: dict[str, dict[str, Corpus]] = {}
+    errors = Errors()
+    for split in ("train", "dev"):
+        with errors.gathered():
+            read[split] = corpora_of(settings, tasks, split, base, tokenizer, tell=tell)
+    errors.refuse()
     network = Network(shape, plan, tasks, heads)
     kept = _kept_tensors(pretrained.tensors, settings, shape)
     drawn = initialise(network, kept, seed=settings.train.seed)

@@ -60,7 +60,7 @@ class Predictor:
 
         A text must not be empty, as in a file; all bad rows are named at once.
         """
-        if task not in list(self.tasks):
+        if task not in list(self.tasks):  # a list, for a name that cannot be hashed is wrong too
             raise UserError(f"{task!r} is no task of this run; there are {', '.join(self.tasks)}")
         if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
             raise UserError(
@@ -116,7 +116,9 @@ def _checked(task: Task, texts: Sequence[object]) -> list[tuple[str, ...]]:
         for fault in _row_faults(task, row)
     ]
     if wrong:
-        more = [f"... and more: only the first {LISTED} are listed"] * (len(wrong) > LISTED)
+        more = [f"texts: there are more; only the first {LISTED} are listed"] * (
+            len(wrong) > LISTED
+        )
         raise UserError(*wrong[:LISTED], *more)
     return rows
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Protocol, Self, cast
 
 from rich.console import Console
 from rich.progress import (
@@ -55,10 +55,7 @@ def note_unfinished(folder: Path, which: str) -> None:
     """To be said before a network is used that more training may replace."""
     run = RunFolder(folder)
     if (run.path / which).is_dir() and not run.is_finished:
-        say(
-            f"note: the training of {folder} has not finished, so its {which}/ may still change; "
-            "`cotrunk train` with --resume goes on with it"
-        )
+        say(f"note: the training of {folder} has not finished, so its {which}/ may still change")
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
@@ -109,7 +106,7 @@ class Counter:
 
     def __call__(self, done: Done) -> None:
         now = time.monotonic()
-        if done.what != self.first.what or done.share < self.share:
+        if done.what != self.first.what or done.share < self.share or self.share == 1:
             self._clear()
             self.first, self.rows = done, 0
             self.begun = self.said = now
@@ -160,12 +157,26 @@ def _bar() -> Progress:
     )
 
 
-def watching(title: str, *, steps: int, start: int) -> "_Live | _Plain":
-    """Whom to tell about a training that is at step ``start``."""
+class Watch(Protocol):
+    """Shows a training; ``counter`` is told of what delays its steps."""
+
+    counter: Counter
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def stepped(self, event: Stepped) -> None: ...
+
+    def evaluated(self, event: Evaluated) -> None: ...
+
+
+def watching(title: str, *, steps: int, start: int) -> Watch:
+    """For a training that is at step ``start``."""
     return (_Live if sys.stderr.isatty() else _Plain)(title, steps, start)
 
 
-def follow(events: Iterable[Event], watch: "_Live | _Plain") -> None:
+def follow(events: Iterable[Event], watch: Watch) -> None:
     """Drive a training to its end, showing where it is."""
     said: set[tuple[str, str]] = set()
     for event in events:
@@ -199,7 +210,7 @@ class _Live:
         count = f"{start}/{steps}"
         self.task = self.bar.add_task(title, total=steps, completed=start, count=count, losses="")
 
-    def __enter__(self) -> "_Live":
+    def __enter__(self) -> Self:
         self.bar.start()
         return self
 
@@ -222,7 +233,7 @@ class _Plain:
         self.counter = Counter(None)
         self.begun, self.said = time.monotonic(), -PLAIN_EVERY_SECONDS
 
-    def __enter__(self) -> "_Plain":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -265,7 +265,10 @@ def _findings(
 
 def apply_changes(raw: dict[str, Any], changes: list[str]) -> set[Keys]:
     """Change ``raw``; returns where it has become what the changes say."""
-    return {_apply(raw, change) for change in changes}
+    changed: set[Keys] = set()
+    for change in changes:
+        changed.add(_apply(raw, change))
+    return changed
 
 
 def _apply(raw: dict[str, Any], change: str) -> Keys:
@@ -277,10 +280,9 @@ def _apply(raw: dict[str, Any], change: str) -> Keys:
     path = tuple(key.strip().split("."))
     if not sign or not all(path):
         raise UserError(f"--set {change}: write key=value, for example --set train.epochs=2")
-    table, made = raw, path
-    for depth, part in enumerate(path[:-1], start=1):
-        if part not in table:
-            made = min(made, path[:depth], key=len)
+    table, there = raw, 0
+    for part in path[:-1]:
+        there += part in table
         table = table.setdefault(part, {})
         if not isinstance(table, dict):
             raise UserError(f"--set {change}: {part!r} is a value, not a table")
@@ -288,7 +290,7 @@ def _apply(raw: dict[str, Any], change: str) -> Keys:
         table[path[-1]] = tomllib.loads(f"value = {value.strip()}")["value"]
     except tomllib.TOMLDecodeError:
         table[path[-1]] = value.strip()
-    return made
+    return path[: there + 1]
 
 
 def _path(details: ErrorDetails, raw: dict[str, Any]) -> Keys:

@@ -139,3 +139,12 @@ def test_demo_gives_a_document(cotrunk):
     runs = said.document["runs"]
     assert [run["plan"] for run in runs] == ["1-bert", "3-bert", "hybrid-bert"]
     assert all(run["parameters"] == runs[0]["parameters"] for run in runs)
+
+
+def test_one_bad_row_and_one_step_are_not_told_as_many(cotrunk, toy):
+    with (toy.parent / "mood-train.csv").open("a") as file:
+        file.write("bad,,0\n")
+    changes = ["tasks.mood.skip_bad_rows=true", "train.max_steps=1"]
+    said = cotrunk("train", toy, "--out", "run", "--dry-run", "--set", *changes)
+    assert "note: mood train: 1 bad row dropped, the first: " in said.err
+    assert "\n1 step, " in said.out

@@ -65,7 +65,8 @@ def test_fifty_errors_are_listed_and_no_more(tmp_path):
         path = write(tmp_path, "a.csv", "text,label\n" + "x,1\n" + "x,9\n" * bad)
         lines = refusal(STARS, one(path))
         assert len(lines) == (50 if bad == 50 else 51)
-        assert (lines[-1] == "... and more: only the first 50 are listed") == (bad > 50)
+        more = f"{path}: there are more; only the first 50 are listed"
+        assert (lines[-1] == more) == (bad > 50)
 
 
 def test_skipped_rows_are_counted_and_the_first_fifty_named(tmp_path):

@@ -15,7 +15,7 @@ from cotrunk.data.check import check
 from cotrunk.data.examples import Source
 from cotrunk.data.text import template_of, tokens_of
 from cotrunk.data.tokens import Tokeniser
-from cotrunk.errors import UserError
+from cotrunk.errors import Errors, UserError
 from cotrunk.model.heads import HeadPlan
 from cotrunk.model.ledger import Ledger, ledger
 from cotrunk.model.plan import make_plan, parse_partition
@@ -76,10 +76,13 @@ def data_check(arguments: Namespace) -> Document:
     tokenizer = load_tokenizer(pretrained)
     template, tokenise = template_of(tokenizer), Tokeniser(tokenizer)
     document: Document = {"tasks": {}}
-    wrong: list[str] = []
+    errors = Errors()
     for task in tasks:
-        sources, absent = _sources(settings, task.name, path.parent)
-        wrong += absent
+        sources: dict[str, Source] = {}
+        for split in ("train", "dev", "test"):
+            with errors.gathered():
+                source = blueprint.source_of(settings, task.name, split, path.parent)
+                sources |= {split: source} if source else {}
 
         def lengths(rows: Sequence[tuple[str, ...]], task: Task = task) -> list[int]:
             sizes = iter([len(ids) for ids in tokenise([t for row in rows for t in row])])
@@ -87,31 +90,13 @@ def data_check(arguments: Namespace) -> Document:
                 tokens_of(template, [next(sizes) for _ in row], views[task.name]) for row in rows
             ]
 
-        try:
+        with errors.gathered():
             document["tasks"][task.name] = asdict(check(task, sources, lengths))["splits"]
-        except UserError as error:
-            wrong += error.lines
-    if wrong:
-        raise UserError(*dict.fromkeys(wrong))  # tasks may share a file, and its bad rows
+    errors.refuse()
     if not arguments.json:
         for task in tasks:
             tables.show_check(task, document["tasks"][task.name])
     return document
-
-
-def _sources(settings: Settings, task: str, base: Path) -> tuple[dict[str, Source], list[str]]:
-    """The files of a task by split, and what is wrong with the names of others."""
-    sources: dict[str, Source] = {}
-    wrong: list[str] = []
-    for split in ("train", "dev", "test"):
-        try:
-            source = blueprint.source_of(settings, task, split, base)
-        except UserError as error:
-            wrong += error.lines
-            continue
-        if source is not None:
-            sources[split] = source
-    return sources, wrong
 
 
 def plan(arguments: Namespace) -> Document:

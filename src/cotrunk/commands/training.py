@@ -1,13 +1,11 @@
 """Commands that train."""
 
-import os
 import signal
 import time
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import current_thread, main_thread
 from typing import Any
 
 import numpy as np
@@ -16,6 +14,7 @@ import torch
 from cotrunk import presets, screen, tables
 from cotrunk.blueprint import refuse_wrong_options
 from cotrunk.data.sampling import dry_run
+from cotrunk.data.workers import cores
 from cotrunk.done import untold
 from cotrunk.errors import UserError, counted
 from cotrunk.experiment import Job, corpora_of, load_model, prepare
@@ -26,9 +25,9 @@ from cotrunk.model.network import Network
 from cotrunk.runs.checkpoint import Checkpoint
 from cotrunk.runs.folder import RunFolder, best_evaluation
 from cotrunk.settings import Settings, read_settings
+from cotrunk.signals import hangup, heard, say_at_once
 
 Document = dict[str, Any]
-Handler = Callable[[int, object], None]
 
 MAY_DIFFER = ("base", "threads", "settings.train.threads")
 """Places of run.json where a resumed run need not be as it began."""
@@ -106,9 +105,10 @@ def _go_on(settings: Settings, base: Path, run: RunFolder, *, title: str, force:
         start, warnings = run.latest_good()
         if start:
             _refuse_another_network(job.network, start)
-        threads = (start and _threads_of(before)) or job.record["threads"]
-        run.write_document("run", job.record | {"threads": threads})
-        for warning in [*warnings, *_other_threads(threads, job)]:
+            if threads := _threads_of(before):  # as it began, however it goes on
+                warnings += _other_threads(threads, job)
+                job.record["threads"] = threads
+        for warning in warnings:
             screen.say(f"warning: {warning}")
         step = start.documents["state"]["step"] if start else 0
         screen.say(f"{title}: going on after step {step}")
@@ -127,9 +127,10 @@ def _other_threads(before: int, job: Job) -> list[str]:
     now = job.record["threads"]
     if now == before or next(job.network.parameters()).device.type != "cpu":
         return []
+    advice = f"; --set train.threads={before} goes on as it began" if before <= cores() else ""
     return [
         f"the run was trained with {counted(before, 'thread')}, now with {now}: its last digits "
-        f"may round otherwise than in one go; --set train.threads={before} goes on as it began"
+        f"may round otherwise than in one go{advice}"
     ]
 
 
@@ -147,11 +148,10 @@ def _take_threads(wanted: int | None) -> None:
     if wanted is None:
         return
     torch.set_num_threads(wanted)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    if cores and wanted > cores:
+    if wanted > cores():
         screen.say(
-            f"warning: train.threads = {wanted}, but there {'is' if cores == 1 else 'are'} "
-            f"{counted(cores, 'core')} here: more threads only wait for each other; give {cores}"
+            f"warning: train.threads = {wanted}, but there {'is' if cores() == 1 else 'are'} "
+            f"{counted(cores(), 'core')} here: more threads only wait for each other"
         )
 
 
@@ -160,7 +160,9 @@ def _train(job: Job, run: RunFolder, start: Checkpoint | None, *, title: str) ->
     begun = time.monotonic()
     watching = screen.watching(title, steps=job.steps, start=first)
     with interruptible() as interrupt, watching as watch:
-        around = Surroundings(run, job.documents, job.dev, interrupt, watch.counter)
+        around = Surroundings(
+            run, job.record, job.documents, job.dev, interrupt, tell=watch.counter
+        )
         screen.follow(train_network(job.network, job.stages, around, start), watch)
     kept = best_evaluation(run)
     screen.say(f"{title}: the run is in {run.path}")
@@ -211,32 +213,15 @@ def _differences(before: object, now: object, place: str) -> Iterator[str]:
 @contextmanager
 def terminable() -> Iterator[None]:
     """SIGTERM, or a terminal that closes, ends what is done here as Ctrl-C does: cleared away."""
+    signals = [signal.SIGTERM, *hangup()]
 
     def end(number: int, _frame: object) -> None:
+        for each in signals:  # another one would cut the clearing short
+            signal.signal(each, signal.SIG_IGN)
         raise SystemExit(128 + number)
 
-    with _heard([signal.SIGTERM, *_hangup()], end):
+    with heard(signals, end):
         yield
-
-
-@contextmanager
-def _heard(signals: Sequence[signal.Signals], handler: Handler) -> Iterator[None]:
-    """Only the main thread may say who hears a signal; in another one they are left alone."""
-    if current_thread() is not main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, handler) for number in signals}
-    try:
-        yield
-    finally:
-        for number, former in before.items():
-            signal.signal(number, former)
-
-
-def _hangup() -> list[signal.Signals]:
-    """The terminal went away; under ``nohup`` that is no reason to stop."""
-    ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-    return [] if ignored else [signal.SIGHUP]
 
 
 @contextmanager
@@ -247,11 +232,11 @@ def interruptible() -> Iterator[Interrupt]:
     def ask(number: int, _frame: object) -> None:
         if interrupt.signal is None:
             interrupt.signal = number
-            screen.say("stopping after this step, with a checkpoint; once more to stop at once")
+            say_at_once("stopping after this step, with a checkpoint; once more to stop at once")
         elif number != signal.SIGHUP:  # which comes twice: from the shell and from the kernel
             raise SystemExit(128 + number)
 
-    with _heard([signal.SIGINT, signal.SIGTERM, *_hangup()], ask):
+    with heard([signal.SIGINT, signal.SIGTERM, *hangup()], ask):
         try:
             yield interrupt
         except Interrupted as stopped:

@@ -20,7 +20,7 @@ from cotrunk import screen, tables
 from cotrunk.commands.outputs import refuse_bad_target, write_whole
 from cotrunk.data.examples import Rows, Source
 from cotrunk.data.files import BOM, open_table, place_of
-from cotrunk.done import Done, Tell
+from cotrunk.done import Done, Tell, untold
 from cotrunk.errors import UserError, counted
 from cotrunk.experiment import Model, corpora_of, load_model
 from cotrunk.learn.forward import Live
@@ -130,7 +130,9 @@ def predict(arguments: Namespace) -> Document:
         readers = _readers(arguments, predictor, names, path)
         rows = _merged([predictor.answer_file(alike, rows) for alike, rows in readers], names)
         with _telling_all_bad_rows(readers), screen.counting() as counter:
-            answered = _told(rows, readers, f"answering {place_of(Path(arguments.file))}", counter)
+            # A bar would be drawn among rows that go to the terminal themselves.
+            tell = counter if targets or arguments.json or not sys.stdout.isatty() else untold
+            answered = _told(rows, readers, f"answering {place_of(Path(arguments.file))}", tell)
             document = _write_answers(arguments, tasks, answered, targets)
     for alike, read in readers:
         if read.dropped_count:
@@ -176,8 +178,14 @@ def _telling_all_bad_rows(readers: Readers) -> Iterator[None]:
 
 
 def _told(rows: Iterable[Answered], readers: Readers, what: str, tell: Tell) -> Iterator[Answered]:
+    """Tells of the rows before whenever more of the file has been read."""
+    count, share = 0, 0.0
     for row in rows:
-        tell(Done(what, 1, min(read.share for _, read in readers)))
+        read = min(rows.share for _, rows in readers)
+        if read > share > 0:
+            tell(Done(what, count, share))
+            count = 0
+        count, share = count + 1, read
         yield row
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cotrunk.data.examples import Example, Rows, Source
 from cotrunk.data.labels import shown
-from cotrunk.errors import UserError
+from cotrunk.errors import Errors
 from cotrunk.tasks import Task
 
 Lengths = Callable[[Sequence[tuple[str, ...]]], Sequence[int]]
@@ -58,20 +58,16 @@ def check(task: Task, splits: Mapping[str, Source], lengths: Lengths | None = No
     Bad rows of all splits are raised together.
     """
     reports: dict[str, SplitReport] = {}
-    refused: list[str] = []
+    errors = Errors()
     train: NDArray[np.uint64] | None = None
     for split in sorted(splits, key=lambda name: name != TRAIN):
         rows = Rows(task, splits[split])
-        try:
+        with errors.gathered():
             columns = _read(rows, lengths or _words, train)
-        except UserError as error:
-            refused += error.lines
-            continue
-        reports[split] = _report(rows, columns, compared=train is not None)
-        if split == TRAIN:
-            train = np.unique(columns.texts)
-    if refused:
-        raise UserError(*dict.fromkeys(refused))  # splits may share a file
+            reports[split] = _report(rows, columns, compared=train is not None)
+            if split == TRAIN:
+                train = np.unique(columns.texts)
+    errors.refuse()
     return TaskReport(task.name, {split: reports[split] for split in splits})
 
 

@@ -124,7 +124,8 @@ class Rows:
                 if len(refused) > LISTED:
                     break
         if refused:
-            cut = [f"... and more: only the first {LISTED} are listed"] * (len(refused) > LISTED)
+            more = f"{table.place}: there are more; only the first {LISTED} are listed"
+            cut = [more] * (len(refused) > LISTED)
             raise UserError(*refused[:LISTED], *cut)
         if not usable:
             raise UserError(f"{table.place}: {self._nothing_left(number)}", *self.dropped)

@@ -26,13 +26,19 @@ START += "from cotrunk.data.worker import main; main()"
 Chunk = list[Example]
 
 
+def cores() -> int:
+    """How many this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def workers_for(path: Path) -> int:
     """How many processes a file is worth; 0: it is encoded in this one."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     is_python = bool(sys.executable) and not getattr(sys, "frozen", False)
-    if not is_python or cores in (None, 1) or path.stat().st_size < LARGE_FILE:
+    if not is_python or cores() == 1 or path.stat().st_size < LARGE_FILE:
         return 0
-    return min(cores or 1, MOST_WORKERS)
+    return min(cores(), MOST_WORKERS)
 
 
 def encoded(

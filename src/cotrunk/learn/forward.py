@@ -190,20 +190,23 @@ def _encode(
             for group, x_SD in pooled.items()
         }
 
-    with closing(by_batch(encode, row_tokens(rows, view, template), device)) as batches:
-        for chosen, vectors in batches:
-            for name, of_sides in vectors.items():
-                if name not in files:
-                    files[name] = np.memmap(beside / f"{name}.f32", np.float32, "w+", shape=shape)
-                for side, vector in enumerate(of_sides):
-                    files[name][side * len(corpus) + chosen] = vector
-            done += len(chosen)
-            tell(Done(f"encoding {task}", len(chosen), done / len(corpus)))
-    for file in files.values():
-        file.flush()
     try:
-        beside.rename(folder)
-    except OSError:
-        if not folder.exists():
-            raise
-        shutil.rmtree(beside)  # another run encoded the same rows meanwhile
+        with closing(by_batch(encode, row_tokens(rows, view, template), device)) as batches:
+            for chosen, vectors in batches:
+                for name, of_sides in vectors.items():
+                    if name not in files:
+                        place = beside / f"{name}.f32"
+                        files[name] = np.memmap(place, np.float32, "w+", shape=shape)
+                    for side, vector in enumerate(of_sides):
+                        files[name][side * len(corpus) + chosen] = vector
+                done += len(chosen)
+                tell(Done(f"encoding {task}", len(chosen), done / len(corpus)))
+        for file in files.values():
+            file.flush()
+        try:
+            beside.rename(folder)
+        except OSError:
+            if not folder.exists():  # else another run encoded the same rows meanwhile
+                raise
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)

@@ -151,7 +151,7 @@ def load_optimizer_state(
     """The inverse of ``optimizer_state``: copies, so that the next step is bit-identical."""
     unknown = set(state) - {f"{name}.{moment}" for name in named for moment in MOMENTS}
     if unknown:
-        raise ValueError(f"optimizer state of unknown parameters: {sorted(unknown)}")
+        raise ValueError(f"optimizer state of unknown parameters, such as {min(unknown)}")
     for name, parameter in named.items():
         found = {moment: state[key] for moment in MOMENTS if (key := f"{name}.{moment}") in state}
         if not found:

@@ -150,7 +150,10 @@ def restore(stage: Stage, checkpoint: Checkpoint) -> None:
     """Give a stage back what it remembered; the network has its weights already."""
     load_optimizer_state(stage.optimizer, stage.trained, checkpoint.tensors("optimizer"))
     stage.balance.load(checkpoint.tensors("balance"))
-    for name, tensor in checkpoint.tensors("average").items():
+    average = checkpoint.tensors("average")
+    if average and set(average) != set(stage.average):
+        raise ValueError("it holds a moving average (train.ema) of other weights")
+    for name, tensor in average.items():
         stage.average[name].copy_(tensor)
     if stage.surgery:
         for name, tensor in checkpoint.tensors("surgery").items():

@@ -33,7 +33,7 @@ from cotrunk.learn.state import (
     tensors_of,
 )
 from cotrunk.model.network import Network
-from cotrunk.runs.checkpoint import Checkpoint, write_checkpoint
+from cotrunk.runs.checkpoint import Checkpoint, delete_checkpoint, write_checkpoint
 from cotrunk.runs.folder import RunFolder
 
 COSINES_EVERY = 10
@@ -86,10 +86,11 @@ Event = Stepped | Evaluated
 class Surroundings:
     """What training looks at and writes to, the same in all stages.
 
-    ``documents`` make saved models whole.
+    ``record`` is what run.json says once it goes on; ``documents`` make saved models whole.
     """
 
     run: RunFolder
+    record: Mapping[str, object]
     documents: Mapping[str, object]
     dev: Mapping[str, Corpus]
     interrupt: Interrupt
@@ -111,28 +112,53 @@ def train(
     """Train through all stages, from ``start`` if given."""
     run, begun = around.run, time.monotonic()
     at = progress_of(start) if start else Progress()
-    run.truncate_metrics(start.documents["state"]["metrics_bytes"] if start else 0)
-    if at.step > stages[-1].first + stages[-1].steps:
+    last = stages[-1].first + stages[-1].steps
+    if at.step > last:
         raise UserError(
-            f"the run is at step {at.step}, but these settings end at step "
-            f"{stages[-1].first + stages[-1].steps}; give it more epochs, or start another run"
+            f"the run is at step {at.step}, but these settings end at step {last}; "
+            "give it more epochs, or start another run"
         )
     if start:
         network.load_state_dict(start.tensors("model"), strict=True)
+    stage: Stage | None = None
     for planned in stages:
         if not planned.first <= at.step <= planned.first + planned.steps:
             continue  # over before the checkpoint, or never reached in time
-        stage = planned.make(around.at_work)
-        if start:
-            restore(stage, start)
-            start = None
+        try:
+            made = planned.make(around.at_work)
+        except Interrupted:
+            if stage:
+                save(stage, run, at)
+            raise
+        if stage is None:
+            _take_up(made, around, start, is_over=at.step == last)
+        stage = made
         yield from train_stage(stage, around, at, begun=begun)
         if at.step >= stage.last or _are_done(stage, at):  # the next stage begins afresh
             at.step, at.stale = stage.last, {}
+    assert stage is not None
     with averaged(stage):
         around.keep(network, run.final)
         if at.best_step < 0:  # never evaluated: the last is the best there is
             around.keep(network, run.best)
+
+
+def _take_up(
+    stage: Stage, around: Surroundings, start: Checkpoint | None, *, is_over: bool
+) -> None:
+    """All that may be refused is checked before the folder is changed."""
+    if start:
+        try:
+            restore(stage, start)
+        except ValueError as error:
+            raise UserError(
+                f"{start.folder} does not fit these settings: {error}; go on with those it was "
+                "written under, or begin another run, with train.init_from to inherit from it"
+            ) from None
+    around.run.truncate_metrics(start.documents["state"]["metrics_bytes"] if start else 0)
+    around.run.write_document("run", around.record)
+    if not is_over:  # what was final once is so no longer
+        delete_checkpoint(around.run.final)
 
 
 def train_stage(
