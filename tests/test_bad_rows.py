@@ -77,3 +77,14 @@ def test_one_is_not_spoken_of_as_many(toy, tmp_path, capsys, bad, said):
     asked = ["predict", str(run), str(tmp_path / "new.csv"), "--task", "mood", "--which", "final"]
     assert main([*asked, "--skip-bad-rows"]) == 0
     assert f"note: mood: no answer {said} the first: " in capsys.readouterr().err
+
+
+def test_rows_are_not_judged_while_a_file_name_is_wrong(toy, capsys):
+    """Whether a label may be empty depends on who shares the file."""
+    path = toy.parent / "pair-train.csv"
+    write_rows(path, PAIRS, [[0, "a", "b", 1, ""], [1, "a", "b", "", 3], [2, "c", "d", 0, 2]])
+    assert main(["train", str(toy), "--dry-run"]) == 0
+    capsys.readouterr()
+    assert main(["train", str(toy), "--set", "tasks.alike.train=pair-trian.csv"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "did you mean 'pair-train.csv'?" in line

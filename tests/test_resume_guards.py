@@ -104,7 +104,7 @@ def test_a_refused_resume_says_that_every_change_is_needed_again(toy, run, capsy
     assert main(["train", str(toy), "--out", str(run), "--resume"]) == 2
     said = capsys.readouterr().err
     assert "every --set again" in said
-    assert "train.max_steps: was 2, is now None" in said
+    assert "train.max_steps: was 2, is now not set" in said
 
 
 def test_force_goes_on_with_other_settings(toy, run, capsys):

@@ -22,7 +22,10 @@ def train(
     resume: bool = False,
     changes: Sequence[str] = (),
 ) -> dict[str, object]:
-    """Train a config into a run folder; ``changes`` are as ``--set``: ``["train.epochs=1"]``."""
+    """Train a config into a run folder; ``changes`` are as ``--set``: ``["train.epochs=1"]``.
+
+    ``resume`` goes on with the run that is there, with the same config and changes.
+    """
     from cotrunk.commands.training import train_into
     from cotrunk.settings import read_settings
 

@@ -18,6 +18,7 @@ from cotrunk.blueprint import (
     with_dropout,
 )
 from cotrunk.data.cache import Corpus, file_digest, load_corpus
+from cotrunk.data.examples import Source
 from cotrunk.data.stream import Stream
 from cotrunk.data.text import Template, View, template_of
 from cotrunk.done import Tell, untold
@@ -84,11 +85,15 @@ def corpora_of(
 ) -> dict[str, Corpus]:
     """The tokenised rows of every task that names a file for the split; all errors at once."""
     corpora: dict[str, Corpus] = {}
+    sources: dict[str, Source | None] = {}
     errors = Errors()
     for task in tasks:
         with errors.gathered():
-            source = source_of(settings, task.name, split, base)
-            if source is not None:
+            sources[task.name] = source_of(settings, task.name, split, base)
+    errors.refuse()  # how a file is read depends on who shares it, so names come before rows
+    for task in tasks:
+        if (source := sources[task.name]) is not None:
+            with errors.gathered():
                 corpora[task.name] = load_corpus(task, source, tokenizer, tell=tell)
     errors.refuse()
     return corpora
@@ -224,7 +229,10 @@ def load_model(folder: Path, *, which: str = "best", device: str = "cpu") -> Mod
     if not re.fullmatch(r"final|best(-[A-Za-z0-9_-]+)?", which):
         raise UserError(f"--which {which}: give best, final or best-TASK")
     if not (place.is_dir() or place.with_name(f"{which}.old").is_dir()):
-        raise UserError(f"{folder} has no {which}/: its training has not got that far")
+        raise UserError(
+            f"{folder} has no {which}/: its training has not got that far; "
+            "go on with it, by `cotrunk train` with --resume"
+        )
     checkpoint = read_checkpoint(place)
     documents = checkpoint.documents
     settings = check_settings(documents["settings"], place=f"{place}/settings.json")

@@ -24,7 +24,8 @@ from cotrunk.model.heads import probabilities
 from cotrunk.runs.folder import without_nan
 from cotrunk.tasks import Task
 
-CHUNK = 2048
+CHUNK = 512
+"""Rows: some seconds of work, after which it is told how far it is."""
 
 
 @dataclass(frozen=True)

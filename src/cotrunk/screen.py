@@ -173,7 +173,7 @@ class Watch(Protocol):
 
 def watching(title: str, *, steps: int, start: int) -> Watch:
     """For a training that is at step ``start``."""
-    return (_Live if sys.stderr.isatty() else _Plain)(title, steps, start)
+    return _Live(title, steps, start) if sys.stderr.isatty() else _Plain(title, steps)
 
 
 def follow(events: Iterable[Event], watch: Watch) -> None:
@@ -228,8 +228,9 @@ class _Live:
 class _Plain:
     """A line now and then, for logs."""
 
-    def __init__(self, title: str, steps: int, start: int) -> None:
-        self.title, self.steps, self.start = title, steps, start
+    def __init__(self, title: str, steps: int) -> None:
+        self.title, self.steps = title, steps
+        self.first: tuple[int, float] | None = None
         self.counter = Counter(None)
         self.begun, self.said = time.monotonic(), -PLAIN_EVERY_SECONDS
 
@@ -240,14 +241,17 @@ class _Plain:
         pass
 
     def stepped(self, event: Stepped) -> None:
+        """What came before the first step, as encoding, says nothing about the others."""
         seconds = time.monotonic() - self.begun
+        self.first = self.first or (event.step, seconds)
         if seconds - self.said < PLAIN_EVERY_SECONDS and event.step < self.steps:
             return
         self.said = seconds
-        left = seconds / max(event.step - self.start, 1) * (self.steps - event.step)
+        steps, spent = event.step - self.first[0], seconds - self.first[1]
+        left = f"{spent / steps * (self.steps - event.step):.0f} s left, " if steps else ""
         say(
             f"{self.title}: step {event.step}/{self.steps}, {seconds:.0f} s, "
-            f"{left:.0f} s left, loss {_losses(event)}"
+            f"{left}loss {_losses(event)}"
         )
 
     def evaluated(self, event: Evaluated) -> None:

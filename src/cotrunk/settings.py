@@ -195,9 +195,13 @@ def read_settings(path: Path, changes: list[str] | None = None) -> Settings:
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise UserError(
-            f"{path}: there is no such file; `cotrunk init -o {path}` writes one to start from"
-        ) from None
+        beside = [other.name for other in path.parent.glob("*.toml")]
+        near = difflib.get_close_matches(path.name, beside, n=1, cutoff=0.8)
+        start = f"`cotrunk init -o {path}` writes one to start from"
+        hint = f"did you mean {near[0]!r}?" if near else start
+        raise UserError(f"{path}: there is no such file; {hint}") from None
+    except IsADirectoryError:
+        raise UserError(f"{path}: is a folder; name a config, which is a TOML file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: a config is a TOML file in UTF-8; {error}") from None
     try:

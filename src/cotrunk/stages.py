@@ -229,13 +229,15 @@ def refuse_idle_methods(settings: Settings, network: Network) -> None:
     """A gradient method has nothing to do where no stage lets two tasks move one parameter."""
     stages = settings.stages_of_training
     moved = {name: group for name, group in network.moved_by().items() if len(group) > 1}
+    fix = "share a layer"
     if all(train.freeze == "encoder" for train in stages):
         moved = {n: group for n, group in moved.items() if not is_in_encoder(n)}
+        fix = "share a neck, which a frozen encoder leaves to be trained"
     for train in stages:
         if train.gradients not in ("sum", "mean") and not moved:
             raise UserError(
                 f"train.gradients = {train.gradients!r}: no two tasks train a parameter together "
-                'in this plan, so there is nothing to combine; share a layer, or write "sum"'
+                f'in this plan, so there is nothing to combine; {fix}, or write "sum"'
             )
         everyone = [group for group in moved.values() if len(group) == len(settings.tasks)]
         if train.balance == "gradnorm" and not everyone:

@@ -31,3 +31,19 @@ def test_damaged_weights_are_refused(cotrunk, run):
     assert "damaged: model.safetensors" in said.err
     assert "try --which final" in said.err
     assert cotrunk("evaluate", run, "--which", "final").code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["predict", "run", "mood-dve.csv"], "did you mean 'mood-dev.csv'?"),
+        (["evaluate", "run", "--task", "moood"], "did you mean 'mood'?"),
+        (["train", "toi.toml"], "did you mean 'toy.toml'?"),
+        (["evaluate", "rum"], "rum is not a run: there is no such folder"),
+    ],
+)
+def test_a_slip_on_the_command_line_is_noticed(cotrunk, run, arguments, meant):
+    assert run.is_dir()
+    said = cotrunk(*arguments)
+    assert said.code == 2
+    assert meant in said.err

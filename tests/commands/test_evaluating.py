@@ -51,7 +51,7 @@ def test_a_correlation_that_does_not_exist_is_null_and_a_dash(cotrunk, toy):
     ("options", "finding"),
     [
         (["--task", "moood"], "--task moood: the run's tasks are mood, same, alike"),
-        (["--split", "test"], "tasks.mood.test: the run names no such file"),
+        (["--split", "test"], "tasks.mood.test is not set in the run's config"),
     ],
 )
 def test_evaluate_refuses(cotrunk, run, options, finding):

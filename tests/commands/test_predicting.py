@@ -69,7 +69,7 @@ def test_predict_writes_a_course_file_for_each_task(cotrunk, run):
 
 PREDICTIONS = [
     ("no such file", "nothing.csv", [], "nothing.csv: no such file"),
-    ("a folder", "run", [], "the ending must be one of"),
+    ("a folder", "run", [], "run: is a folder; name a file"),
     ("an unknown format", "toy.toml", [], "the ending must be one of"),
     ("an empty file", "empty.csv", [], "empty.csv: the file is empty"),
     ("a file that is not text", "binary.csv", [], "is a binary file"),

@@ -148,3 +148,17 @@ def test_one_bad_row_and_one_step_are_not_told_as_many(cotrunk, toy):
     said = cotrunk("train", toy, "--out", "run", "--dry-run", "--set", *changes)
     assert "note: mood train: 1 bad row dropped, the first: " in said.err
     assert "\n1 step, " in said.out
+
+
+def test_force_alone_is_refused(cotrunk, toy):
+    said = cotrunk("train", toy, "--out", "run", "--force")
+    assert said.code == 2
+    assert "give --resume too" in said.err
+    assert not Path("run").exists()
+
+
+def test_a_frozen_encoder_leaves_nothing_to_combine_but_a_neck(cotrunk, toy):
+    changes = ["sharing.encoder=S2", "train.freeze=encoder", "train.gradients=pcgrad"]
+    assert "share a neck" in cotrunk("train", toy, "--dry-run", "--set", *changes).err
+    changes.append("sharing.neck=S")
+    assert cotrunk("train", toy, "--dry-run", "--set", *changes).code == 0

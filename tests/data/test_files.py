@@ -47,7 +47,7 @@ def test_a_file_that_is_no_table_is_told_in_one_line(tmp_path, content, told):
 def test_a_file_that_cannot_be_opened_is_told_in_one_line(tmp_path):
     (tmp_path / "folder.csv").mkdir()
     assert refusal(STARS, one(tmp_path / "none.csv")) == (f"{tmp_path}/none.csv: no such file",)
-    assert "is a directory" in refusal(STARS, one(tmp_path / "folder.csv"))[0]
+    assert "is a folder" in refusal(STARS, one(tmp_path / "folder.csv"))[0]
     assert "NUL" in refusal(STARS, one(Path("a\0.csv")))[0]
     assert "must be one of .csv .tsv" in refusal(STARS, one(tmp_path / "a.xlsx"))[0]
     assert "cannot be read" in refusal(STARS, one(tmp_path / ("a" * 999 + ".csv")))[0]

@@ -36,6 +36,10 @@ MAY_DIFFER = ("base", "threads", "settings.train.threads")
 def train(arguments: Namespace) -> Document:
     path = Path(arguments.config)
     settings = read_settings(path, arguments.set)
+    if arguments.force and not arguments.resume:
+        raise UserError(
+            "--force: it resumes a run although something has changed; give --resume too"
+        )
     if arguments.dry_run:
         return _dry_run(settings, path.parent, arguments)
     document = train_into(
@@ -110,8 +114,10 @@ def _go_on(settings: Settings, base: Path, run: RunFolder, *, title: str, force:
                 job.record["threads"] = threads
         for warning in warnings:
             screen.say(f"warning: {warning}")
-        step = start.documents["state"]["step"] if start else 0
-        screen.say(f"{title}: going on after step {step}")
+        if start:
+            screen.say(f"{title}: going on after step {start.documents['state']['step']}")
+        else:
+            screen.say(f"{title}: no checkpoint yet, so it begins anew")
         return _train(job, run, start, title=title)
 
 
@@ -159,7 +165,7 @@ def _train(job: Job, run: RunFolder, start: Checkpoint | None, *, title: str) ->
     first = start.documents["state"]["step"] if start else 0
     begun = time.monotonic()
     watching = screen.watching(title, steps=job.steps, start=first)
-    with interruptible() as interrupt, watching as watch:
+    with interruptible(run) as interrupt, watching as watch:
         around = Surroundings(
             run, job.record, job.documents, job.dev, interrupt, tell=watch.counter
         )
@@ -207,7 +213,8 @@ def _differences(before: object, now: object, place: str) -> Iterator[str]:
         for key in dict.fromkeys([*before, *now]):
             yield from _differences(before.get(key), now.get(key), f"{place}.{key}".lstrip("."))
     elif before != now and place not in MAY_DIFFER:
-        yield f"{place.removeprefix('settings.')}: was {before!r}, is now {now!r}"
+        was, is_now = ("not set" if x is None else repr(x) for x in (before, now))
+        yield f"{place.removeprefix('settings.')}: was {was}, is now {is_now}"
 
 
 @contextmanager
@@ -225,14 +232,16 @@ def terminable() -> Iterator[None]:
 
 
 @contextmanager
-def interruptible() -> Iterator[Interrupt]:
+def interruptible(run: RunFolder) -> Iterator[Interrupt]:
     """Signals ask the training to stop after its step; a second one stops at once."""
     interrupt = Interrupt()
 
     def ask(number: int, _frame: object) -> None:
         if interrupt.signal is None:
             interrupt.signal = number
-            say_at_once("stopping after this step, with a checkpoint; once more to stop at once")
+            say_at_once(
+                "stopping: a step that was begun is ended and saved; once more to stop at once"
+            )
         elif number != signal.SIGHUP:  # which comes twice: from the shell and from the kernel
             raise SystemExit(128 + number)
 
@@ -240,7 +249,9 @@ def interruptible() -> Iterator[Interrupt]:
         try:
             yield interrupt
         except Interrupted as stopped:
-            screen.say("stopped; --resume goes on from here")
+            saved = any(run.checkpoints.iterdir())
+            after = "goes on from here" if saved else "begins anew, for no step was made yet"
+            screen.say(f"stopped; --resume {after}")
             raise SystemExit(128 + stopped.signal) from None
 
 

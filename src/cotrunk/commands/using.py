@@ -1,5 +1,6 @@
 """Commands that use a trained run."""
 
+import difflib
 import heapq
 import io
 import shutil
@@ -50,7 +51,10 @@ def evaluate(arguments: Namespace) -> Document:
         )
     missing = [task.name for task in tasks if task.name not in corpora]
     if missing and (arguments.task or not corpora):
-        raise UserError(f"tasks.{missing[0]}.{arguments.split}: the run names no such file")
+        raise UserError(
+            f"tasks.{missing[0]}.{arguments.split} is not set in the run's config, so there are no "
+            "rows to score; choose another --split"
+        )
     for name in missing:
         screen.say(f"note: tasks.{name}.{arguments.split} names no file, so it is left out")
     device = next(model.network.parameters()).device
@@ -114,7 +118,9 @@ def _chosen(names: Sequence[str], model: Model) -> list[str]:
     known = list(model.network.tasks)
     unknown = [name for name in names if name not in known]
     if unknown:
-        raise UserError(f"--task {unknown[0]}: the run's tasks are {', '.join(known)}")
+        near = difflib.get_close_matches(unknown[0], known, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise UserError(f"--task {unknown[0]}: the run's tasks are {', '.join(known)}{hint}")
     return list(dict.fromkeys(names)) or known
 
 

@@ -54,6 +54,8 @@ def open_table(
 ) -> Iterator[Table]:
     """The format follows from the ending, the delimiter from a header that shows ``needed``."""
     suffix = None if path == STANDARD_INPUT else path.suffix.lower()
+    if path.is_dir():
+        raise UserError(f"{place}: is a folder; name a file")
     if suffix is not None and suffix not in KNOWN:
         raise UserError(f"{place}: the ending must be one of {' '.join(KNOWN)}; found {suffix!r}")
     try:
@@ -79,9 +81,9 @@ def open_table(
             finally:
                 text.detach()
     except FileNotFoundError:
-        raise UserError(f"{place}: no such file") from None
-    except IsADirectoryError:
-        raise UserError(f"{place}: is a directory; name a file") from None
+        near = near_name(path.name, tables_in(path.parent))
+        hint = f"; did you mean {near!r}?" if near else ""
+        raise UserError(f"{place}: no such file{hint}") from None
     except OSError as error:
         raise UserError(f"{place}: cannot be read: {error.strerror or error}") from None
 

@@ -66,6 +66,10 @@ class RunFolder:
     @classmethod
     def open(cls, path: Path) -> Self:
         run = cls(path)
+        if not path.exists():
+            raise UserError(
+                f"{path} is not a run: there is no such folder; give one that `cotrunk train` wrote"
+            )
         if not run.settings.is_file():
             raise UserError(
                 f"{path} is not a run: it has no run.json; give a folder that `cotrunk train` wrote"
