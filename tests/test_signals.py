@@ -74,7 +74,9 @@ def test_training_goes_on_when_its_terminal_is_gone(toy, tmp_path):
 
 def test_a_hangup_leaves_a_checkpoint(toy, tmp_path):
     run = tmp_path / "run"
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests themselves may be under nohup
     worker, terminal = begun_on_a_terminal(command(toy, run, *LONG, "train.max_steps=100000"))
+    signal.signal(signal.SIGHUP, before)
     read_until(b"mood", terminal)  # the losses of a step
     os.close(terminal)
     for _ in range(2):  # as when a shell passes it on before it ends itself

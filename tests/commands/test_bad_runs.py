@@ -36,7 +36,7 @@ def test_damaged_weights_are_refused(cotrunk, run):
 @pytest.mark.parametrize(
     ("arguments", "meant"),
     [
-        (["predict", "run", "mood-dve.csv"], "did you mean 'mood-dev.csv'?"),
+        (["predict", "run", "mood-devv.csv"], "did you mean 'mood-dev.csv'?"),
         (["evaluate", "run", "--task", "moood"], "did you mean 'mood'?"),
         (["train", "toi.toml"], "did you mean 'toy.toml'?"),
         (["evaluate", "rum"], "rum is not a run: there is no such folder"),

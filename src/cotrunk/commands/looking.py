@@ -77,12 +77,14 @@ def data_check(arguments: Namespace) -> Document:
     template, tokenise = template_of(tokenizer), Tokeniser(tokenizer)
     document: Document = {"tasks": {}}
     errors = Errors()
+    sources: dict[str, dict[str, Source]] = {task.name: {} for task in tasks}
     for task in tasks:
-        sources: dict[str, Source] = {}
         for split in ("train", "dev", "test"):
             with errors.gathered():
                 source = blueprint.source_of(settings, task.name, split, path.parent)
-                sources |= {split: source} if source else {}
+                sources[task.name] |= {split: source} if source else {}
+    errors.refuse()  # how a file is read depends on who shares it, so names come before rows
+    for task in tasks:
 
         def lengths(rows: Sequence[tuple[str, ...]], task: Task = task) -> list[int]:
             sizes = iter([len(ids) for ids in tokenise([t for row in rows for t in row])])
@@ -91,7 +93,9 @@ def data_check(arguments: Namespace) -> Document:
             ]
 
         with errors.gathered():
-            document["tasks"][task.name] = asdict(check(task, sources, lengths))["splits"]
+            document["tasks"][task.name] = asdict(check(task, sources[task.name], lengths))[
+                "splits"
+            ]
     errors.refuse()
     if not arguments.json:
         for task in tasks:

@@ -54,11 +54,12 @@ def open_table(
 ) -> Iterator[Table]:
     """The format follows from the ending, the delimiter from a header that shows ``needed``."""
     suffix = None if path == STANDARD_INPUT else path.suffix.lower()
-    if path.is_dir():
-        raise UserError(f"{place}: is a folder; name a file")
-    if suffix is not None and suffix not in KNOWN:
-        raise UserError(f"{place}: the ending must be one of {' '.join(KNOWN)}; found {suffix!r}")
     try:
+        if path.is_dir():
+            raise UserError(f"{place}: is a folder; name a file")
+        if suffix is not None and suffix not in KNOWN:
+            known = " ".join(KNOWN)
+            raise UserError(f"{place}: the ending must be one of {known}; found {suffix!r}")
         with _bytes_of(path) as stream:
             head = stream.peek()[:SNIFFED_BYTES]
             if not head:
