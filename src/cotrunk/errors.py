@@ -1,12 +1,21 @@
 """What a user can get wrong, said in one line: place, rule, finding, fix; and its grammar."""
 
-from collections.abc import Iterator, Sequence
+import difflib
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 
 
 def counted(count: int, thing: str) -> str:
     """``1 row``, ``2 rows``."""
     return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
+
+
+def did_you_mean(name: str, known: Iterable[str], *, likeness: float = 0.6) -> str:
+    """``; did you mean 'x'?`` to end a line with, or nothing; of long lists only the beginning."""
+    names = [other[:200] for other in islice(known, 1000)]
+    near = difflib.get_close_matches(name[:200], names, n=1, cutoff=likeness)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 class UserError(ValueError):

@@ -1,6 +1,5 @@
 """The TOML file as checked values: a knob lives with what it tunes, an error names its key."""
 
-import difflib
 import tomllib
 from collections.abc import Collection
 from functools import partial
@@ -10,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 from pydantic_core import ErrorDetails
 
-from cotrunk.errors import UserError
+from cotrunk.errors import UserError, did_you_mean
 
 Share = Annotated[float, Field(ge=0, lt=1)]
 Positive = Annotated[int, Field(ge=1)]
@@ -196,10 +195,9 @@ def read_settings(path: Path, changes: list[str] | None = None) -> Settings:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         beside = [other.name for other in path.parent.glob("*.toml")]
-        near = difflib.get_close_matches(path.name, beside, n=1, cutoff=0.8)
-        start = f"`cotrunk init -o {path}` writes one to start from"
-        hint = f"did you mean {near[0]!r}?" if near else start
-        raise UserError(f"{path}: there is no such file; {hint}") from None
+        start = f"; `cotrunk init -o {path}` writes one to start from"
+        hint = did_you_mean(path.name, beside, likeness=0.8) or start
+        raise UserError(f"{path}: there is no such file{hint}") from None
     except IsADirectoryError:
         raise UserError(f"{path}: is a folder; name a config, which is a TOML file") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -247,8 +245,7 @@ def _wrong_keep(settings: Settings) -> list[str]:
     keep, known = settings.train.keep, ["official", "mean", "sum", *settings.tasks]
     if keep in known:
         return []
-    near = difflib.get_close_matches(keep, known, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
+    hint = did_you_mean(keep, known)
     return [f"train.keep = {keep!r}: must be one of {', '.join(known)}{hint}"]
 
 
@@ -316,9 +313,8 @@ def _finding(path: Keys, details: ErrorDetails, root: type[BaseModel]) -> tuple[
     """What was found and what the rule is."""
     if details["type"] == "extra_forbidden":
         known = _keys(path[:-1], root)
-        near = difflib.get_close_matches(path[-1], known, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
-        return " is not a setting; ", hint
+        hint = did_you_mean(path[-1], known) or f"; known: {', '.join(known)}"
+        return " is not a setting", hint
     if details["type"] == "missing":
         return " is missing: ", _why_needed(path[-1])
     return f" = {_shown(details['input'])}: ", _rule(details)
@@ -354,8 +350,7 @@ def _rule(details: ErrorDetails) -> str:
         return PATTERNS[context["pattern"]]
     if details["type"] == "literal_error":
         names = [name.strip(" '") for name in context["expected"].replace(" or ", ",").split(",")]
-        near = difflib.get_close_matches(str(details["input"]), names, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(str(details["input"]), names)
         return f"must be one of {', '.join(name for name in names if name)}{hint}"
     said = RULES.get(details["type"])
     return said.format(**context) if said else details["msg"][0].lower() + details["msg"][1:]

@@ -38,6 +38,17 @@ def test_a_single_column_needs_no_delimiter(tmp_path):
     assert [example.id for example in examples] == ["1", "2"]
 
 
+def test_a_blank_line_among_the_rows_of_a_single_column_is_an_empty_text(tmp_path):
+    path = write(tmp_path, "a.csv", "text\nfirst\n\n\nsecond\n\n\n")
+    assert list(refusal(STARS, one(path, label=None))) == [
+        f"{path}:{line}:1 (text): the text is empty; correct the cell or set skip_bad_rows = true"
+        for line in (3, 4)
+    ]
+    rows = Rows(STARS, one(path, label=None, skip_bad_rows=True))
+    assert [(example.line, example.id) for example in rows] == [(2, "1"), (5, "4")]
+    assert rows.dropped_count == 2
+
+
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("bom", ["", "\ufeff"])
 def test_byte_order_marks_and_all_line_ends_are_fine(tmp_path, newline, bom):

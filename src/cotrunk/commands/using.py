@@ -1,6 +1,5 @@
 """Commands that use a trained run."""
 
-import difflib
 import heapq
 import io
 import shutil
@@ -22,7 +21,7 @@ from cotrunk.commands.outputs import refuse_bad_target, write_whole
 from cotrunk.data.examples import Rows, Source
 from cotrunk.data.files import BOM, open_table, place_of
 from cotrunk.done import Done, Tell, untold
-from cotrunk.errors import UserError, counted
+from cotrunk.errors import UserError, counted, did_you_mean
 from cotrunk.experiment import Model, corpora_of, load_model
 from cotrunk.learn.forward import Live
 from cotrunk.learn.metrics import Score, change, overall
@@ -118,8 +117,7 @@ def _chosen(names: Sequence[str], model: Model) -> list[str]:
     known = list(model.network.tasks)
     unknown = [name for name in names if name not in known]
     if unknown:
-        near = difflib.get_close_matches(unknown[0], known, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(unknown[0], known)
         raise UserError(f"--task {unknown[0]}: the run's tasks are {', '.join(known)}{hint}")
     return list(dict.fromkeys(names)) or known
 

@@ -9,8 +9,8 @@ from itertools import chain, islice
 from operator import itemgetter
 from typing import Any, Literal
 
-from cotrunk.data.labels import did_you_mean, shown
-from cotrunk.errors import UserError, counted
+from cotrunk.data.labels import shown
+from cotrunk.errors import UserError, counted, did_you_mean
 
 Quoting = Literal["csv", "none"]
 
@@ -91,20 +91,26 @@ def read_delimited(
         raise UserError(f"{place}:{line}: the header opens a quote and never closes it")
 
     def select(names: Sequence[str]) -> Iterator[Record]:
-        at = [columns.index(name) for name in names]
-        pick = itemgetter(*at) if len(at) > 1 else lambda row: (row[at[0]],)
+        cells = [columns.index(name) for name in names]
+        pick = itemgetter(*cells) if len(cells) > 1 else lambda row: (row[cells[0]],)
         width, above = len(columns), line - 1
         last = reader.line_num + above
+        blank: list[int] = []
         while True:
             try:
                 for row in reader:
                     start, last = last + 1, reader.line_num + above
+                    if row and blank:
+                        yield from [(at, pick([""])) for at in blank]
+                        blank.clear()
                     if ended and row:
                         yield start, Fault("a quote is opened here and never closed")
                     elif len(row) == width:
                         yield start, pick(row)
                     elif row:
                         yield start, Fault(_wrong_width(len(row), width, last - start + 1))
+                    elif width == 1:  # an empty cell, unless nothing follows
+                        blank.append(start)
                 return
             except csv.Error as error:
                 start, last = last + 1, reader.line_num + above

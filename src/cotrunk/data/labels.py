@@ -1,10 +1,10 @@
 """A label as it stands in a file -> the float a task is trained on, or the reason why not."""
 
-import difflib
 import math
 import re
 from collections.abc import Sequence
 
+from cotrunk.errors import did_you_mean
 from cotrunk.tasks import Task
 
 # Narrower than float(), which also takes "1_000", "nan" and the digits of other scripts.
@@ -30,11 +30,6 @@ def shown(value: object, longest: int = 60) -> str:
         found = "nothing" if value is None else repr(value)
         return found if len(found) <= longest else f"{found[:longest]}... (cut)"
     return f"a value of type {type(value).__name__}"
-
-
-def did_you_mean(name: str, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(name[:200], [other[:200] for other in known[:1000]], n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def _class(classes: Sequence[str], raw: object) -> float:

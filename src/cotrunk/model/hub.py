@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from cotrunk.errors import UserError
+from cotrunk.errors import UserError, did_you_mean
 from cotrunk.model.weights import INDEX, WEIGHTS, conversion
 
 HUB_FILES = [
@@ -56,7 +56,7 @@ def _downloaded(model: str, place: str) -> Path:
     ) as error:  # the HTTP library below the hub, and so its errors, has changed twice
         raise UserError(
             f"{place}: not 'minilm', 'random:<shape>' or a folder, "
-            f"and as a Hugging Face model {_reason(error)}"
+            f"and as a Hugging Face model {_reason(error)}{did_you_mean(model, ['minilm'])}"
         ) from error
 
 

@@ -1,13 +1,12 @@
 """The sizes of an encoder: read from a published config.json, or known by name."""
 
-import difflib
 import math
 import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from cotrunk.errors import UserError
+from cotrunk.errors import UserError, did_you_mean
 
 Family = Literal["bert", "roberta", "distilbert"]
 Size = tuple[int, ...]
@@ -171,8 +170,7 @@ def named(name: str, place: str) -> Shape:
     """The shape called ``name`` in ``NAMED``."""
     if name in NAMED:
         return NAMED[name]
-    near = difflib.get_close_matches(name, NAMED, n=1)
-    meant = f"; did you mean {near[0]!r}?" if near else ""
+    meant = did_you_mean(name, NAMED)
     raise UserError(f"{place}: no shape is called {name!r}{meant} (there are {', '.join(NAMED)})")
 
 

@@ -3,7 +3,7 @@
 import tomllib
 from pathlib import Path
 
-from cotrunk.errors import UserError
+from cotrunk.errors import UserError, did_you_mean
 from cotrunk.settings import Settings, apply_changes, check_settings
 
 FOLDER = Path(__file__).parent
@@ -26,11 +26,8 @@ def names() -> list[str]:
 def text(name: str, *, data: str | None = None) -> str:
     """The file of a preset; with ``data`` it reads the course's files in that folder."""
     if name not in names():
-        import difflib
-
-        near = difflib.get_close_matches(name, names(), n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names())}"
-        raise UserError(f"--preset {name}: there is no such preset; {hint}")
+        hint = did_you_mean(name, names()) or f"; there are {', '.join(names())}"
+        raise UserError(f"--preset {name}: there is no such preset{hint}")
     written = (FOLDER / f"{name}.toml").read_text(encoding="utf-8")
     if data is not None:
         for sample, course in COURSE_FILES.items():
