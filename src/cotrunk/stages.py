@@ -13,13 +13,8 @@ from cotrunk.errors import UserError
 from cotrunk.learn import guards
 from cotrunk.learn.balance import balance
 from cotrunk.learn.combine import combiner
-from cotrunk.learn.forward import (
-    Cached,
-    Forward,
-    Live,
-    encode_corpus,
-    encoder_digest,
-)
+from cotrunk.learn.features import Reading, encode_corpus, encoder_digest
+from cotrunk.learn.forward import Cached, Forward, Live
 from cotrunk.learn.gradients import Surgery, blocks_of
 from cotrunk.learn.guards import Finding, GradientWatch
 from cotrunk.learn.losses import Loss, loss_for
@@ -143,7 +138,7 @@ def forward_of(
     encoder = encoder_digest(network)
     features = {
         task: encode_corpus(
-            network, encoder, task, corpus, parts.views[task], parts.template, tell=tell
+            Reading(network, task, corpus, parts.views[task], parts.template), encoder, tell=tell
         )
         for task, corpus in corpora.items()
     }

@@ -10,7 +10,8 @@ from cotrunk.cli import main
 from cotrunk.data.cache import cache_folder
 from cotrunk.done import untold
 from cotrunk.experiment import prepare
-from cotrunk.learn.forward import Cached, Live, encode_corpus, encoder_digest
+from cotrunk.learn.features import Reading, encode_corpus, encoder_digest
+from cotrunk.learn.forward import Cached, Live
 from cotrunk.learn.state import Stage
 from cotrunk.model.network import Network
 from cotrunk.model.noise import SILENCE
@@ -119,9 +120,8 @@ def test_two_runs_may_encode_the_same_rows_at_the_same_time(toy):
 
     def encode(tell):
         corpus, view = live.corpora["mood"], live.views["mood"]
-        return encode_corpus(
-            stage.network, "digest", "mood", corpus, view, live.template, tell=tell
-        )
+        reading = Reading(stage.network, "mood", corpus, view, live.template)
+        return encode_corpus(reading, "digest", tell=tell)
 
     def meanwhile(_done) -> None:
         if not begun:

@@ -9,8 +9,8 @@ import re
 import shutil
 import time
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO, Literal
@@ -121,7 +121,8 @@ def load_corpus(
     folder = cache_folder() / "tokens" / digest
     if not _is_whole(folder):
         crew = workers_for(source.path) if workers == "auto" else workers
-        _write(folder, task, source, tokenizer, crew, tell)
+        with whole_or_not_at_all(folder, _is_whole) as beside:
+            _write(beside, task, source, tokenizer, crew, tell)
     return _open(folder, task.texts, content)
 
 
@@ -167,28 +168,36 @@ def _write(
     workers: int,
     tell: Tell,
 ) -> None:
+    rows = Rows(task, source)
+    wide = tokenizer.get_vocab_size() > 1 << 16
+    parts = encoded(_chunks(rows), tokenizer, task.texts, workers=workers)
+    with closing(parts), _Writer(folder, wide=wide) as writer:
+        for chunk, part in parts:
+            writer.write(chunk, part)
+            tell(Done(f"tokenising {source.path.name}", len(chunk), rows.share))
+    about = {
+        "dropped": rows.dropped,
+        "dropped_count": rows.dropped_count,
+        "unlabelled": rows.unlabelled,
+        "bytes": {file.name: file.stat().st_size for file in sorted(folder.iterdir())},
+    }
+    (folder / "about.json").write_text(json.dumps(about))
+
+
+@contextmanager
+def whole_or_not_at_all(folder: Path, is_whole: Callable[[Path], bool]) -> Iterator[Path]:
+    """A place beside ``folder`` to fill; it takes that name once nothing has failed."""
     clear_leftovers(folder.parent)
     beside = folder.with_name(f"{folder.name}.{uuid.uuid4().hex}")
     beside.mkdir(parents=True)
     try:
-        rows = Rows(task, source)
-        wide = tokenizer.get_vocab_size() > 1 << 16
-        parts = encoded(_chunks(rows), tokenizer, task.texts, workers=workers)
-        with closing(parts), _Writer(beside, wide=wide) as writer:
-            for chunk, part in parts:
-                writer.write(chunk, part)
-                tell(Done(f"tokenising {source.path.name}", len(chunk), rows.share))
-        about = {
-            "dropped": rows.dropped,
-            "dropped_count": rows.dropped_count,
-            "unlabelled": rows.unlabelled,
-            "bytes": {file.name: file.stat().st_size for file in sorted(beside.iterdir())},
-        }
-        (beside / "about.json").write_text(json.dumps(about))
-        if _is_whole(folder):  # another process was quicker
-            return
-        shutil.rmtree(folder, ignore_errors=True)  # something in it is lost or cut short
-        beside.rename(folder)
+        yield beside
+        try:
+            beside.rename(folder)
+        except OSError:
+            if not is_whole(folder):  # else another process was quicker
+                shutil.rmtree(folder, ignore_errors=True)  # something in it is lost or cut short
+                beside.rename(folder)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
 
