@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+import cotrunk
 from cotrunk.cli import main
 from cotrunk.data.workers import cores
+from cotrunk.errors import UserError
 
 CORES = cores()
 
@@ -147,3 +149,10 @@ def test_force_cannot_go_on_with_another_network(toy, run, capsys, change):
     (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
     assert "step-00000002 is of another network" in line
     assert record(run) == before
+
+
+def test_python_may_force_as_the_command_line_may(toy, run):
+    changes = ["train.max_steps=3", "train.threads=2", "train.lr=0.5"]
+    with pytest.raises(UserError, match=r"train\.lr: was"):
+        cotrunk.train(toy, run, resume=True, changes=changes)
+    assert cotrunk.train(toy, run, resume=True, force=True, changes=changes)["steps"] == 3

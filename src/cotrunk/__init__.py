@@ -20,18 +20,20 @@ def train(
     out: str | Path,
     *,
     resume: bool = False,
+    force: bool = False,
     changes: Sequence[str] = (),
 ) -> dict[str, object]:
     """Train a config into a run folder; ``changes`` are as ``--set``: ``["train.epochs=1"]``.
 
-    ``resume`` goes on with the run that is there, with the same config and changes.
+    ``resume`` goes on with the run that is there, with the same config and changes; with ``force``
+    it does so although they, or the data, are others now.
     """
     from cotrunk.commands.training import train_into
     from cotrunk.settings import read_settings
 
     path = Path(config)
     settings = read_settings(path, list(changes))
-    return train_into(settings, path.parent, Path(out), resume=resume, title=path.stem)
+    return train_into(settings, path.parent, Path(out), title=path.stem, resume=resume, force=force)
 
 
 def load(run: str | Path, *, which: str = "best", int8: bool = False) -> "Predictor":

@@ -8,6 +8,7 @@ import pytest
 import torch
 from calling import TASKS, files
 
+from cotrunk.data.cache import cache_folder
 from cotrunk.runs.folder import RunFolder
 from toy import write_rows
 
@@ -117,6 +118,7 @@ def test_a_run_folder_that_cannot_be_made_is_refused(cotrunk, toy, out):
     said = cotrunk("train", toy, "--out", out)
     assert said.code == 2
     assert "cannot be made a run folder" in said.err
+    assert not list(cache_folder().glob("tokens/*"))  # said before anything is read
     assert Path("file").read_text() == "mine"
 
 

@@ -59,8 +59,17 @@ def test_creating_is_repeatable_until_there_are_settings_to_lose(run):
 
 def test_a_run_cannot_be_made_where_a_file_is(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match="cannot be made a run folder: Not a directory"):
-        RunFolder.create(tmp_path / "file")
+    for place in ("file", "file/run"):
+        with pytest.raises(UserError, match=r"cannot be made a run folder: .*file is a file"):
+            RunFolder.create(tmp_path / place)
+
+
+@pytest.mark.parametrize("name", ["best", "final", "best-sst", "checkpoints/step-1"])
+def test_a_run_is_not_made_over_folders_that_another_may_want(tmp_path, name):
+    (tmp_path / name).mkdir(parents=True)
+    with pytest.raises(UserError, match=rf"{name} is there, but no run\.json"):
+        RunFolder.create(tmp_path)
+    assert sorted(os.listdir(tmp_path)) == [name.split("/")[0]]
 
 
 @pytest.mark.parametrize("name", ["run.json", "../run", "/etc/passwd", "a/b", "", "a\n", "A"])

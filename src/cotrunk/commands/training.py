@@ -36,10 +36,6 @@ MAY_DIFFER = ("base", "threads", "settings.train.threads")
 def train(arguments: Namespace) -> Document:
     path = Path(arguments.config)
     settings = read_settings(path, arguments.set)
-    if arguments.force and not arguments.resume:
-        raise UserError(
-            "--force: it resumes a run although something has changed; give --resume too"
-        )
     if arguments.dry_run:
         return _dry_run(settings, path.parent, arguments)
     document = train_into(
@@ -86,11 +82,13 @@ def train_into(
     force: bool = False,
 ) -> Document:
     """Train into a run folder, or go on there; the folder is locked meanwhile."""
-    begun = (out / "run.json").exists()
-    if begun and resume:
+    if force and not resume:
+        raise UserError(
+            "--force: it resumes a run although something has changed; give --resume too"
+        )
+    if resume and (out / "run.json").exists():
         return _go_on(settings, base, RunFolder.open(out), title=title, force=force)
-    if begun:
-        RunFolder.create(out)  # refuses at once, and says who holds it
+    RunFolder.refuse_taken(out)
     if resume:
         screen.say(f"note: {out} holds no run to resume, so one is begun there")
     job = _prepare(settings, base)

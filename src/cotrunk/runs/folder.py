@@ -50,18 +50,41 @@ class RunFolder:
 
     @classmethod
     def create(cls, path: Path) -> Self:
-        """An empty run; a folder that already holds one is refused, not overwritten."""
+        """An empty run; what lies there already is never overwritten."""
+        cls.refuse_taken(path)
         run = cls(path)
         try:
             run.checkpoints.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UserError(f"{path} cannot be made a run folder: {error.strerror}") from error
-        with run.lock():  # so that a run in progress is named as such
-            if run.settings.exists():
+        with run.lock():  # refused while another begins one there
+            return run
+
+    @classmethod
+    def refuse_taken(cls, path: Path) -> None:
+        """For a place where no run can be made: said before the work, not after it."""
+        there = next(place for place in (path, *path.parents) if place.exists())
+        if not there.is_dir():
+            raise UserError(f"{path} cannot be made a run folder: {there} is a file; name another")
+        if not os.access(there, os.W_OK):
+            raise UserError(f"{path} cannot be made a run folder: {there} is not yours to write to")
+        run = cls(path)
+        if run.settings.exists():
+            with run.lock():  # so that a run in progress is named as such
                 raise UserError(
                     f"{path} already holds a run; go on there with --resume, or give another folder"
                 )
-        return run
+        if others := run._belongings():
+            raise UserError(
+                f"{others[0]} is there, but no run.json: a run would overwrite it; "
+                "give another folder"
+            )
+
+    def _belongings(self) -> list[Path]:
+        """What a run writes, as far as it is there."""
+        written = [self.metrics, self.timing, self.best, self.final, *self.path.glob("best-*")]
+        saved = self.checkpoints.iterdir() if self.checkpoints.is_dir() else ()
+        return [*(place for place in written if place.exists()), *saved]
 
     @classmethod
     def open(cls, path: Path) -> Self:
