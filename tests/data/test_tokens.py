@@ -1,5 +1,7 @@
 """The dictionary of words says just what the tokenizer says."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -66,6 +68,16 @@ def test_words_that_were_forgotten_are_learned_again(monkeypatch):
     expected = [TOKENIZERS["uncased"].encode(text, add_special_tokens=False).ids for text in texts]
     assert [tokenise([text])[0] for text in texts * 2] == expected * 2
     assert len(tokenise.words) < 6
+
+
+def test_threads_may_share_what_is_known_of_words():
+    tokenizer = TOKENIZERS["uncased"]
+    words = [f"a{n:b}".replace("0", "s").replace("1", "a") for n in range(4000)]
+    texts = [[f"{word} {words[-n]}" for n, word in enumerate(words[k::8])] for k in range(8)]
+    expected = [[e.ids for e in tokenizer.encode_batch(t, add_special_tokens=False)] for t in texts]
+    tokenise = Tokeniser(tokenizer)
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(tokenise, texts)) == expected
 
 
 def test_a_token_that_was_added_is_found_across_punctuation_case_and_blanks():

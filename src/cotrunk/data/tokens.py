@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, compress
+from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +46,7 @@ class Tokeniser:
         spaced = any(b" " in token for token in self.added)
         self.word_by_word = _is_word_by_word(spelled) and not spaced
         self.lowercase = self.word_by_word and spelled["normalizer"]["lowercase"]
+        self.alone = Lock()
         self._forget()
 
     def __call__(self, texts: Sequence[str]) -> list[list[int]]:
@@ -55,6 +57,10 @@ class Tokeniser:
     def flat(self, texts: Sequence[str]) -> Ids:
         if not self.word_by_word or not texts:
             return _laid_out(self._encode(texts))
+        with self.alone:  # several threads may share a model, and so what it knows of words
+            return self._look_up(texts)
+
+    def _look_up(self, texts: Sequence[str]) -> Ids:
         if self.words.letters > REMEMBERED_LETTERS:
             self._forget()
         words, counts = self._words(texts)
