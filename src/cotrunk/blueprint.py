@@ -19,7 +19,7 @@ from cotrunk.model.heads import HeadPlan, Read
 from cotrunk.model.plan import Plan, ProjectedPlan, make_plan, parse_partition
 from cotrunk.model.shape import Shape
 from cotrunk.settings import Settings, TaskPart
-from cotrunk.tasks import Task
+from cotrunk.tasks import CERTAINTY, TAKEN, Task
 
 SAMPLE = "sample:"
 
@@ -40,6 +40,11 @@ def tasks_of(settings: Settings) -> list[Task]:
 
 def _task(name: str, part: TaskPart) -> Task:
     place = f"tasks.{name}"
+    if name in TAKEN or name.endswith(CERTAINTY):
+        taken = f"{', '.join(TAKEN)} or ...{CERTAINTY}"
+        raise UserError(
+            f"{place}: no task can be called {taken}: answers and scores have such names"
+        )
     columns = [*part.text, part.label]
     if len(set(columns)) < len(columns):
         raise UserError(f"{place}: text and label must be different columns: {', '.join(columns)}")

@@ -22,7 +22,7 @@ from cotrunk.learn.evaluate import outputs
 from cotrunk.learn.metrics import decide
 from cotrunk.model.heads import probabilities
 from cotrunk.runs.folder import without_nan
-from cotrunk.tasks import Task
+from cotrunk.tasks import CERTAINTY, Task
 
 CHUNK = 512
 """Rows: some seconds of work, after which it is told how far it is."""
@@ -178,13 +178,13 @@ def row_of(answered: Answered) -> dict[str, object]:
         if answer.probabilities:
             binary = len(answer.probabilities) == 1
             against = 1 - answer.probabilities[0] if binary else 0.0
-            row[f"{task}_probability"] = max(*answer.probabilities, against)
+            row[f"{task}{CERTAINTY}"] = max(*answer.probabilities, against)
     return row
 
 
 def columns_of(tasks: Sequence[Task]) -> list[str]:
     """The keys that ``row_of`` can have."""
-    own = [[t.name] if t.kind == "score" else [t.name, f"{t.name}_probability"] for t in tasks]
+    own = [[t.name] if t.kind == "score" else [t.name, f"{t.name}{CERTAINTY}"] for t in tasks]
     return ["id", *(column for columns in own for column in columns)]
 
 

@@ -4,6 +4,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 Kind = Literal["classes", "binary", "score"]
+CERTAINTY = "_probability"
+TAKEN = ("id", "official", "mean", "sum")
+"""Names beside those of tasks: of a row, and of what a checkpoint may be kept by."""
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,11 @@ CONFIGS = [
     ("no class", ["tasks.mood.classes=['a', 'a']"], "two or more different names"),
     ("range upside down", ["tasks.alike.range=[5, 0]"], "lowest and the highest"),
     ("range too long", ["tasks.alike.range=[0, 5, 6]"], "must have at most 2 entries; found 3"),
+    (
+        "a name that rows have",
+        ["tasks.id={kind='binary', text=['sentence'], label='mood'}"],
+        "no task can be called id, ",
+    ),
     ("same column twice", ["tasks.same.text=['left', 'left']"], "must be different columns"),
     ("label as text", ["tasks.alike.label=left"], "must be different columns"),
     ("loss of another kind", ["tasks.mood.loss=mse"], "does not fit kind classes"),

@@ -1,6 +1,7 @@
 """Files that a user named to be written."""
 
 import os
+import uuid
 from pathlib import Path
 
 from cotrunk.errors import UserError
@@ -20,7 +21,7 @@ def write_whole(path: Path, text: str) -> None:
     """All or nothing: what was there stays until the new text is on disk."""
     path = path.resolve()
     replaceable = path.is_file() or not path.exists()  # a device is neither
-    growing = path.with_name(f"{path.name}.tmp") if replaceable else path
+    growing = path.with_name(f"{path.name}.{uuid.uuid4().hex}") if replaceable else path
     try:
         growing.write_text(text, encoding="utf-8", newline="")
         if replaceable:
