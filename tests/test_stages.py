@@ -108,8 +108,13 @@ def test_the_sequential_law_goes_through_the_tasks_one_after_another(toy, tmp_pa
     assert order == one_epoch * 2
 
 
-def test_a_stop_while_the_next_stage_encodes_loses_nothing(toy, tmp_path):
-    stages = '\n[[stages]]\nepochs = 1\n\n[[stages]]\nepochs = 1\nfreeze = "encoder"\n'
+@pytest.mark.parametrize(
+    ("first", "epochs"),
+    [("epochs = 1", 1), ("epochs = 3\nlr = 1e-30\nearly_stopping = 1", 3)],
+    ids=["in full", "stopped early"],
+)
+def test_a_stop_while_the_next_stage_encodes_loses_nothing(toy, tmp_path, first, epochs):
+    stages = f'\n[[stages]]\n{first}\n\n[[stages]]\nepochs = 1\nfreeze = "encoder"\n'
     toy.write_text(toy.read_text() + stages)
     changes = ["sharing.encoder=S2", "train.checkpoint=never"]
     assert train(toy, tmp_path / "whole", "--set", *changes) == 0
@@ -124,13 +129,14 @@ def test_a_stop_while_the_next_stage_encodes_loses_nothing(toy, tmp_path):
     around = Surroundings(run, job.record, job.documents, job.dev, interrupt, stop)
     with pytest.raises(Interrupted):
         list(train_network(job.network, job.stages, around, None))
-    assert [path.name for path in run.checkpoints.iterdir()] == [f"step-{STEPS:08d}"]
+    assert [path.name for path in run.checkpoints.iterdir()] == [f"step-{epochs * STEPS:08d}"]
     assert not list((cache_folder() / "features").iterdir())
     assert train(toy, run.path, "--resume", "--set", *changes) == 0
     whole, resumed = (
         read_checkpoint(tmp_path / name / "final").tensors("model") for name in ("whole", "cut")
     )
     assert not changed(whole, resumed)
+    assert (tmp_path / "whole/metrics.jsonl").read_bytes() == run.metrics.read_bytes()
 
 
 def test_stages_may_differ_in_their_sampling(toy, tmp_path):

@@ -135,6 +135,8 @@ def train(
         stage = made
         yield from train_stage(stage, around, at, begun=begun)
         if at.step >= stage.last or _are_done(stage, at):  # the next stage begins afresh
+            if at.evaluated == at.step:
+                at.evaluated = stage.last
             at.step, at.stale = stage.last, {}
     assert stage is not None
     with averaged(stage):
