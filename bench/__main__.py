@@ -11,6 +11,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -46,13 +47,19 @@ def main() -> int:
     if is_busy([spend(lambda: time.sleep(1))]):
         say("others compute on this machine: intervals will be wide")
     bench = Bench(chosen.data, chosen.quick)
+    how = {
+        "threads": chosen.threads,
+        "data": "course" if chosen.data else "sample",
+        "quick": chosen.quick,
+        "torch": torch.__version__,
+    }
     say(f"{'':30}{'ours':>10}{'peer':>10}  {'ratio':>6}  interval")
     with tempfile.TemporaryDirectory() as cache:
         os.environ["COTRUNK_CACHE"] = cache
         for name in chosen.only:
             try:
                 for result in ALL[name](bench):
-                    keep(result, chosen.out)
+                    keep(result, chosen.out, how)
                     say(line(result))
             except ImportError as error:
                 say(f"{name:30}left out: {error.name or error} is not installed")
@@ -60,11 +67,12 @@ def main() -> int:
     return 0
 
 
-def keep(result: Result, file: Path) -> None:
-    """In place of an older result of that name; those of other names stay."""
+def keep(result: Result, file: Path, how: dict[str, Any]) -> None:
+    """In place of an older result of that name; of other names stay those measured alike."""
     file.parent.mkdir(exist_ok=True)
     kept = json.loads(file.read_text()) if file.exists() else []
-    found = {one["name"]: one for one in kept} | {result.name: result.as_json()}
+    alike = [one for one in kept if how.items() <= one.items()]
+    found = {one["name"]: one for one in alike} | {result.name: result.as_json() | how}
     file.write_text(json.dumps(list(found.values()), indent=1) + "\n")
 
 

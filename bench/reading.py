@@ -7,7 +7,8 @@ from pathlib import Path
 
 from bench.timing import Result, compare
 from bench.work import Bench, settings_of
-from cotrunk.blueprint import tasks_of
+from cotrunk.blueprint import source_of, tasks_of
+from cotrunk.data.examples import Rows
 from cotrunk.done import untold
 from cotrunk.experiment import corpora_of
 from cotrunk.model.pretrained import find, load_tokenizer
@@ -28,17 +29,14 @@ def tokenising(bench: Bench) -> Iterator[Result]:
             rows = sum(len(corpus) for corpus in read.values())
         os.environ["COTRUNK_CACHE"] = before
 
-    read = corpora_of(settings, tasks, "train", base, tokenizer, tell=untold)
+    sources = [(task, source_of(settings, task.name, "train", base)) for task in tasks]
     texts = [
-        tokenizer.decode(piece.tolist())
-        for corpus in read.values()
-        for row in range(len(corpus))
-        for piece in corpus.pieces(row)
+        text for task, file in sources if file for row in Rows(task, file) for text in row.texts
     ]
     result = compare(
         "read-and-tokenise",
         ours,
-        lambda: tokenizer.encode_batch(texts),
+        lambda: tokenizer.encode_batch_fast(texts, add_special_tokens=False),
         rounds=bench.rounds(6),
     )
     yield result

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import torch
 
 Work = Callable[[], object]
 DRAWS = 2000
@@ -38,7 +37,7 @@ class Result:
     busy: bool = False
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self) | {"threads": torch.get_num_threads()}
+        return asdict(self)
 
 
 @dataclass(frozen=True)

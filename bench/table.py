@@ -1,0 +1,60 @@
+"""results/bench.json as a table: ``python -m bench.table`` writes it into docs/speed.md."""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+ROWS = [
+    ("train-minilm-cls", "a step, MiniLM, first token read", "transformers, three padded passes"),
+    ("train-minilm-mean", "the same, mean of tokens", "transformers"),
+    ("train-minilm-course", "the same, first token", "the course's code"),
+    ("train-bert-base", "a step, BERT-base shape", "transformers"),
+    ("train-hybrid", "a step, half of the layers shared", "three transformers models, also shared"),
+    ("train-individual", "a step, nothing shared", "three transformers models"),
+    ("train-pals-against-plain", "a step with PALs", "transformers without them"),
+    ("pcgrad-against-torchjd", "a step with PCGrad", "torchjd on our encoder"),
+    ("pcgrad-against-libmtl", "", "LibMTL's way, transformers, a graph a task"),
+    ("pcgrad-against-retained", "", "the same, one graph, retained"),
+    ("pcgrad-against-retained-packed", "", "the same on our packed encoder"),
+    ("infer-file-order", "answers, three tasks' rows, first token", "transformers, file order"),
+    ("infer-sorted", "", "transformers, sorted"),
+    ("infer-file-order-mean", "the same, mean of tokens", "transformers, file order"),
+    ("infer-sorted-mean", "", "transformers, sorted"),
+    ("infer-onnx", "answers, sentences, first token", "ONNX Runtime, sorted"),
+    ("infer-onnx-int8", "", "ONNX Runtime in int8, sorted"),
+    ("infer-sentence-transformers", "answers, from text, mean of tokens", "sentence-transformers"),
+    ("infer-int8", "answers in int8, first token", "transformers fp32, sorted"),
+    ("infer-int8-against-onnx-int8", "", "ONNX Runtime in int8, sorted"),
+    ("three-tasks-S6-three-models", "three tasks on a text, `S6`", "three transformers models"),
+    ("three-tasks-S3-I3-three-models", "the same, `S3 I3`", "three transformers models"),
+    ("frozen-study", "8 runs of 10 epochs, frozen encoder", "transformers, encoding every epoch"),
+]
+BEGIN, END = "<!-- table -->\n", "<!-- end of table -->\n"
+
+
+def table(results: Sequence[dict[str, Any]]) -> Iterator[str]:
+    found = {result["name"]: result for result in results}
+    yield "| ours | other | less CPU | 95 % interval | less time |"
+    yield "|---|---|---|---|---|"
+    for name, ours, other in ROWS:
+        if name in found:
+            one = found[name]
+            cpu, low, high = (_shown(one[key]) for key in ("ratio", "low", "high"))
+            wall = _shown(one["wall_ratio"])
+            yield f"| {ours} | {other} | {cpu} | {low} to {high} | {wall} |"
+
+
+def _shown(ratio: float | None) -> str:
+    if ratio is None:
+        return ""
+    return f"{ratio:.0f}" if ratio > 20 else f"{ratio:.2f}"
+
+
+if __name__ == "__main__":
+    root = Path(__file__).parents[1]
+    results = json.loads((root / "results/bench.json").read_text())
+    page = root / "docs/speed.md"
+    before, _, rest = page.read_text().partition(BEGIN)
+    _, _, after = rest.partition(END)
+    page.write_text(before + BEGIN + "\n".join(table(results)) + "\n" + END + after)
