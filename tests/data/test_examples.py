@@ -62,11 +62,24 @@ def test_all_bad_cells_of_a_row_are_named(tmp_path):
 
 def test_fifty_errors_are_listed_and_no_more(tmp_path):
     for bad in (50, 51, 5000):
-        path = write(tmp_path, "a.csv", "text,label\n" + "x,1\n" + "x,9\n" * bad)
+        path = write(tmp_path, "a.csv", "text,label\n" + "x,1\n" + ",2\n" * bad)
         lines = refusal(STARS, one(path))
         assert len(lines) == (50 if bad == 50 else 51)
         more = f"{path}: there are more; only the first 50 are listed"
         assert (lines[-1] == more) == (bad > 50)
+
+
+def test_a_class_that_is_not_known_is_told_once_and_then_counted(tmp_path):
+    path = write(tmp_path, "a.csv", "text,label\nx,1\n" + "x,9\nx,8\n" * 100 + "x,7\n")
+    rule = "a class must be one of 0..4; found"
+    fix = "correct the cell or the task's classes, or set skip_bad_rows = true"
+    assert list(refusal(STARS, one(path))) == [
+        f"{path}:3:2 (label): {rule} '9'; {fix}",
+        f"{path}:4:2 (label): {rule} '8'; {fix}",
+        f"{path}:203:2 (label): {rule} '7'; {fix}",
+        f"{path}: the same in 99 more rows: {rule} '9'",
+        f"{path}: the same in 99 more rows: {rule} '8'",
+    ]
 
 
 def test_skipped_rows_are_counted_and_the_first_fifty_named(tmp_path):

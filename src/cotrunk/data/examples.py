@@ -62,6 +62,51 @@ class _Columns:
         return (*self.texts, *(name for name in (self.id, self.label) if name is not None))
 
 
+@dataclass(frozen=True)
+class _Finding:
+    """What is wrong with a row; ``common`` if its cause is likely one for many rows."""
+
+    at: str
+    reason: str
+    fix: str
+    common: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.at}: {self.reason}"
+
+
+class _Refusal:
+    """Findings, each on a line; what is common is told where it is met first, and then counted."""
+
+    def __init__(self, place: str) -> None:
+        self.place = place
+        self.lines: list[str] = []
+        self.again: dict[str, int] = {}
+
+    @property
+    def is_long(self) -> bool:
+        return len(self.lines) > LISTED
+
+    def add(self, finding: _Finding) -> None:
+        if finding.reason in self.again:
+            self.again[finding.reason] += 1
+            return
+        self.lines.append(f"{finding}; {finding.fix}")
+        if finding.common:
+            self.again[finding.reason] = 0
+
+    def error(self) -> UserError:
+        if self.is_long:
+            more = [f"{self.place}: there are more; only the first {LISTED} are listed"]
+        else:
+            more = [
+                f"{self.place}: the same in {counted(count, 'more row')}: {reason}"
+                for reason, count in self.again.items()
+                if count
+            ]
+        return UserError(*self.lines[:LISTED], *more)
+
+
 class Rows:
     """The examples of a file, read anew in every pass. The counts are those of the last pass."""
 
@@ -98,7 +143,7 @@ class Rows:
         has_id, has_label = columns.id is not None, columns.label is not None
         sparse, known = self.source.sparse_labels, _KnownLabels(self.task)
         label: float | None = None
-        refused: list[str] = []
+        refused = _Refusal(table.place)
         number = usable = 0
         for number, (line, cells) in enumerate(table.select(columns.names), 1):
             if type(cells) is tuple:
@@ -112,21 +157,20 @@ class Rows:
                     name = str(name)
                 if (label is not None or not has_label) and _are_sound(name, *cells[:texts]):
                     usable += 1
-                    if not refused:
+                    if not refused.lines:
                         yield Example(line, name, cells[:texts], label)
                     continue
-            faults = list(_faults(self.task, table, columns, line, cells))
+            findings = list(_findings(self.task, table, columns, line, cells))
             if self.source.skip_bad_rows:
                 self.dropped_count += 1
-                self.dropped += [what for what, _ in faults][: LISTED - len(self.dropped)]
-            else:
-                refused += [f"{what}; {fix}" for what, fix in faults]
-                if len(refused) > LISTED:
-                    break
-        if refused:
-            more = f"{table.place}: there are more; only the first {LISTED} are listed"
-            cut = [more] * (len(refused) > LISTED)
-            raise UserError(*refused[:LISTED], *cut)
+                self.dropped += list(map(str, findings))[: LISTED - len(self.dropped)]
+                continue
+            for finding in findings:
+                refused.add(finding)
+            if refused.is_long:
+                break
+        if refused.lines:
+            raise refused.error()
         if not usable:
             raise UserError(f"{table.place}: {self._nothing_left(number)}", *self.dropped)
 
@@ -192,17 +236,17 @@ def _is_empty(cell: object) -> bool:
     return cell is None or (isinstance(cell, str) and (not cell or cell.isspace()))
 
 
-def _faults(
+def _findings(
     task: Task, table: Table, columns: _Columns, line: int, cells: tuple[Any, ...] | Fault
-) -> Iterator[tuple[str, str]]:
+) -> Iterator[_Finding]:
     """Everything wrong with a bad row, each with what to do about it."""
     if isinstance(cells, Fault):
         at = f":{cells.number}" if cells.number else ""
         fix = "correct the row or set skip_bad_rows = true"
-        yield f"{table.place}:{line}{at}: {cells.reason}", fix
+        yield _Finding(f"{table.place}:{line}{at}", cells.reason, fix)
         return
     for index, (name, cell) in enumerate(zip(columns.names, cells, strict=True)):
-        fix = "correct the cell or set skip_bad_rows = true"
+        fix, common = "correct the cell or set skip_bad_rows = true", False
         if index < len(columns.texts):
             reason = text_fault(cell, "text")
         elif name == columns.id and index == len(columns.texts):
@@ -211,10 +255,12 @@ def _faults(
             reason = "the label is empty"
             fix = "fill the cell, or set sparse_labels = true or skip_bad_rows = true"
         else:
-            reason = _label_fault(task, cell)
+            reason, common = _label_fault(task, cell), task.kind == "classes"
+            if common:
+                fix = "correct the cell or the task's classes, or set skip_bad_rows = true"
         if reason:
             at = f":{table.columns.index(name) + 1}" if table.numbered else ""
-            yield f"{table.place}:{line}{at} ({name}): {reason}", fix
+            yield _Finding(f"{table.place}:{line}{at} ({name})", reason, fix, common)
 
 
 def text_fault(cell: object, what: str) -> str | None:
