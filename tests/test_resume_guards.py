@@ -112,7 +112,9 @@ def test_a_refused_resume_says_that_every_change_is_needed_again(toy, run, capsy
 def test_force_goes_on_with_other_settings(toy, run, capsys):
     more = ("--resume", "--force")
     assert train(toy, run, "train.threads=2", "train.max_steps=3", "train.lr=0.5", more=more) == 0
-    assert "step 3/3" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "step 3/3" in said
+    assert "note: train.lr: was 0.001, is now 0.5\n" in said
     assert record(run)["settings"]["train"]["lr"] == 0.5
 
 
@@ -149,6 +151,25 @@ def test_force_cannot_go_on_with_another_network(toy, run, capsys, change):
     (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
     assert "step-00000002 is of another network" in line
     assert record(run) == before
+
+
+def test_a_run_that_has_ended_says_so(toy, run, capsys):
+    assert resume(toy, run, "train.threads=2") == 0
+    assert "going on after step 2; nothing is left to train" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("more", [("--resume",), ("--resume", "--force")])
+def test_a_run_json_of_somebody_else_is_left_alone(toy, tmp_path, capsys, more):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/run.json").write_text('{"a": 1}')
+    assert train(toy, tmp_path / "mine", more=more) == 2
+    assert "run.json is not of a run of ours" in capsys.readouterr().err
+    assert (tmp_path / "mine/run.json").read_text() == '{"a": 1}'
+
+
+def test_changes_are_a_list(toy, tmp_path):
+    with pytest.raises(UserError, match=r"give a list, as in changes=\['train\.epochs=1'\]"):
+        cotrunk.train(toy, tmp_path / "run", changes="train.epochs=1")
 
 
 def test_python_may_force_as_the_command_line_may(toy, run):

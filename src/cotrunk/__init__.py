@@ -29,8 +29,11 @@ def train(
     it does so although they, or the data, are others now.
     """
     from cotrunk.commands.training import train_into
+    from cotrunk.errors import UserError
     from cotrunk.settings import read_settings
 
+    if isinstance(changes, str):
+        raise UserError(f"changes: give a list, as in changes=[{changes!r}]")
     path = Path(config)
     settings = read_settings(path, list(changes))
     return train_into(settings, path.parent, Path(out), title=path.stem, resume=resume, force=force)

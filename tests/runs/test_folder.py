@@ -64,6 +64,14 @@ def test_a_run_cannot_be_made_where_a_file_is(tmp_path):
             RunFolder.create(tmp_path / place)
 
 
+@pytest.mark.parametrize("inside", ["best", "checkpoints/mine", "new"])
+def test_a_run_is_not_made_inside_another(run, inside):
+    run.write_document("run", {})
+    with pytest.raises(UserError, match="lies inside the run"):
+        RunFolder.create(run.path / inside)
+    assert not (run.path / inside).exists()
+
+
 @pytest.mark.parametrize("name", ["best", "final", "best-sst", "checkpoints/step-1"])
 def test_a_run_is_not_made_over_folders_that_another_may_want(tmp_path, name):
     (tmp_path / name).mkdir(parents=True)

@@ -102,8 +102,11 @@ def _go_on(settings: Settings, base: Path, run: RunFolder, *, title: str, force:
     with run.lock():
         job = _prepare(settings, base)
         before = run.read_document("run")
-        if not force:
-            _refuse_changes(before, job.record)
+        if not (isinstance(before, dict) and "settings" in before):
+            raise UserError(f"{run.settings} is not of a run of ours; give another folder")
+        changes = list(_differences(before, job.record, ""))
+        if changes and not force:
+            _refuse_changes(changes)
         start, warnings = run.latest_good()
         if start:
             _refuse_another_network(job.network, start)
@@ -112,11 +115,18 @@ def _go_on(settings: Settings, base: Path, run: RunFolder, *, title: str, force:
                 job.record["threads"] = threads
         for warning in warnings:
             screen.say(f"warning: {warning}")
-        if start:
-            screen.say(f"{title}: going on after step {start.documents['state']['step']}")
-        else:
-            screen.say(f"{title}: no checkpoint yet, so it begins anew")
+        for change in changes:
+            screen.say(f"note: {change}")
+        screen.say(f"{title}: {_whence(start, job)}")
         return _train(job, run, start, title=title)
+
+
+def _whence(start: Checkpoint | None, job: Job) -> str:
+    if start is None:
+        return "no checkpoint yet, so it begins anew"
+    step = start.documents["state"]["step"]
+    over = "; nothing is left to train" if step == job.steps else ""
+    return f"going on after step {step}{over}"
 
 
 def _threads_of(record: object) -> int | None:
@@ -182,14 +192,12 @@ def _train(job: Job, run: RunFolder, start: Checkpoint | None, *, title: str) ->
     }
 
 
-def _refuse_changes(before: Document, now: Document) -> None:
-    different = list(_differences(before, now, ""))
-    if different:
-        raise UserError(
-            "the run was started otherwise, and a resumed run goes on as it began: give the same "
-            "config and every --set again (--force resumes all the same, with what is new):",
-            *different,
-        )
+def _refuse_changes(changes: list[str]) -> None:
+    raise UserError(
+        "the run was started otherwise, and a resumed run goes on as it began: give the same "
+        "config and every --set again (--force resumes all the same, with what is new):",
+        *changes,
+    )
 
 
 def _refuse_another_network(network: Network, start: Checkpoint) -> None:

@@ -68,6 +68,8 @@ class RunFolder:
             raise UserError(f"{path} cannot be made a run folder: {there} is a file; name another")
         if not os.access(there, os.W_OK):
             raise UserError(f"{path} cannot be made a run folder: {there} is not yours to write to")
+        if around := next((place for place in path.resolve().parents if cls(place).is_one), None):
+            raise UserError(f"{path} lies inside the run {around}; give a folder outside of it")
         run = cls(path)
         if run.settings.exists():
             with run.lock():  # so that a run in progress is named as such
@@ -98,6 +100,10 @@ class RunFolder:
                 f"{path} is not a run: it has no run.json; give a folder that `cotrunk train` wrote"
             )
         return run
+
+    @property
+    def is_one(self) -> bool:
+        return self.settings.is_file() and self.checkpoints.is_dir()
 
     @property
     def is_finished(self) -> bool:
