@@ -10,7 +10,7 @@ from cotrunk import sample
 from cotrunk.data.examples import Source
 from cotrunk.data.files import near_name, tables_in
 from cotrunk.data.text import View
-from cotrunk.errors import UserError, counted
+from cotrunk.errors import UserError, counted, did_you_mean
 from cotrunk.learn.balance import balance
 from cotrunk.learn.combine import combiner
 from cotrunk.learn.losses import loss_for
@@ -158,7 +158,8 @@ def _wrong_head(settings: Settings, task: Task, tasks: Mapping[str, Task]) -> li
         if part.reads.count(read) > 1:
             wrong.append(f"{place}.reads: {read!r} stands there {part.reads.count(read)} times")
         if read not in tasks:
-            wrong.append(f"{place}.reads: {read!r} is no task; tasks are {', '.join(tasks)}")
+            hint = did_you_mean(read, tasks)
+            wrong.append(f"{place}.reads: {read!r} is no task; tasks are {', '.join(tasks)}{hint}")
         elif read == task.name:
             wrong.append(f"{place}.reads: a task cannot read itself; leave {read!r} out")
         elif tasks[read].texts > task.texts:

@@ -16,7 +16,7 @@ from cotrunk.data.examples import LISTED, Example, Rows, Source, text_fault
 from cotrunk.data.labels import shown
 from cotrunk.data.text import Pieces, View
 from cotrunk.data.tokens import Tokeniser
-from cotrunk.errors import UserError
+from cotrunk.errors import UserError, did_you_mean
 from cotrunk.experiment import Model
 from cotrunk.learn.evaluate import outputs
 from cotrunk.learn.metrics import decide
@@ -62,7 +62,9 @@ class Predictor:
         A text must not be empty, as in a file; all bad rows are named at once.
         """
         if task not in list(self.tasks):  # a list, for a name that cannot be hashed is wrong too
-            raise UserError(f"{task!r} is no task of this run; there are {', '.join(self.tasks)}")
+            hint = did_you_mean(str(task), self.tasks)
+            known = ", ".join(self.tasks)
+            raise UserError(f"{task!r} is no task of this run; there are {known}{hint}")
         if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
             raise UserError(
                 f"texts: predict answers about a list; found {shown(texts)}; "

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cotrunk.errors import UserError
+from cotrunk.errors import UserError, did_you_mean
 
 Group = frozenset[str]
 Partition = tuple[Group, ...]
@@ -164,7 +164,9 @@ def _partition(token: str, tasks: Sequence[str], *, place: str) -> Partition:
     named = [name for group in groups for name in group]
     unknown = [name for name in named if name not in tasks]
     if unknown or not all(groups):
-        finding = f"{unknown[0]!r} is no task" if unknown else f"{token} has an empty group"
+        finding = f"{token} has an empty group"
+        if unknown:
+            finding = f"{unknown[0]!r} is no task{did_you_mean(unknown[0], tasks)}"
         raise UserError(f"{place}: a group names tasks, which are {', '.join(tasks)}; {finding}")
     twice = sorted({name for name in named if named.count(name) > 1})
     if twice:
