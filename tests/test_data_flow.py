@@ -201,6 +201,8 @@ def test_segments_can_be_left_out():
     tokenizer = character_tokenizer("bert")
     pieces = pieces_of(tokenizer, "a b", "c")
     _, with_segments = join(template_of(tokenizer), pieces, View(texts=2))
+    _, of_one = join(template_of(tokenizer, segments=1), pieces, View(texts=2))
+    assert not of_one.any()  # an encoder that knows no second segment cannot look it up
     _, without = join(template_of(tokenizer), pieces, View(texts=2, segments=False))
     assert with_segments.tolist() == [0, 0, 0, 0, 1, 1]
     assert without.tolist() == [0] * 6

@@ -24,7 +24,7 @@ from cotrunk.data.text import Template, View, template_of
 from cotrunk.done import Tell, untold
 from cotrunk.errors import Errors, UserError, counted
 from cotrunk.learn.state import Planned
-from cotrunk.model.inherit import difference, inherit
+from cotrunk.model.inherit import difference, have_same_heads, inherit
 from cotrunk.model.initial import initialise
 from cotrunk.model.network import Network
 from cotrunk.model.plan import is_in_encoder
@@ -43,6 +43,9 @@ from cotrunk.stages import (
     stream_of,
 )
 from cotrunk.tasks import Task
+
+LISTED = 12
+"""Names in a note."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,7 @@ def prepare(settings: Settings, base: Path, *, tell: Tell = untold) -> Job:
     refuse_senseless_freezing(settings, plan)
     refuse_senseless_training(settings)
     tokenizer = load_tokenizer(pretrained)
-    template = template_of(tokenizer)
+    template = template_of(tokenizer, segments=shape.segments)
     read: dict[str, dict[str, Corpus]] = {}
     errors = Errors()
     for split in ("train", "dev"):
@@ -245,7 +248,7 @@ def load_model(folder: Path, *, which: str = "best", device: str = "cpu") -> Mod
     return Model(
         network,
         tokenizer,
-        template_of(tokenizer),
+        template_of(tokenizer, segments=shape.segments),
         views_of(settings, shape),
         settings,
         Path(documents["base"]),
@@ -263,11 +266,14 @@ def start_from(
     if _without_dropout(source.network.shape) != _without_dropout(network.shape):
         raise UserError("train.init_from: the run has another encoder; encoder.weights must match")
     fresh = inherit(network, source.network)
-    tasks = [task for task in network.tasks if task in source.network.tasks]
-    apart = difference(network, source.network, tasks, template, views)
+    known = [task for task in network.tasks if task in source.network.tasks]
+    alike = [task for task in known if have_same_heads(network, source.network, task)]
+    apart = difference(network, source.network, alike, template, views)
     if not fresh and apart > 1e-5:
         raise RuntimeError(f"all parameters were copied, but outputs differ by {apart:.2g}")
-    notes = [f"started from a trained run; its outputs are met within {apart:.1g}"]
+    met = f"its outputs for {', '.join(alike)} are met within {apart:.1g}"
+    notes = [f"started from a trained run; {met if alike else 'no head is as it was there'}"]
     if fresh:
-        notes.append(f"not in that run, so they start afresh: {', '.join(fresh[:6])}")
+        more = f" and {len(fresh) - LISTED} more" if len(fresh) > LISTED else ""
+        notes.append(f"not in that run, so they start afresh: {', '.join(fresh[:LISTED])}{more}")
     return tuple(notes)

@@ -37,13 +37,17 @@ class Template:
         return len(self.begin) + len(self.between) + len(self.end)
 
 
-def template_of(tokenizer: Tokenizer) -> Template:
-    """Read off what the tokenizer itself puts around empty texts."""
+def template_of(tokenizer: Tokenizer, *, segments: int = 2) -> Template:
+    """Read off what the tokenizer itself puts around empty texts.
+
+    ``segments``: how many the encoder tells apart; some tokenizers count more of them.
+    """
     single = tokenizer.encode("", add_special_tokens=True).ids
     pair = tokenizer.encode("", "", add_special_tokens=True)
     begin, end = tuple(single[:1]), tuple(single[1:])
     between = tuple(pair.ids[len(begin) : len(pair.ids) - len(end)])
-    return Template(begin, between, end, segment_of_second=pair.type_ids[-1])
+    second = pair.type_ids[-1]
+    return Template(begin, between, end, segment_of_second=second if second < segments else 0)
 
 
 def keep_of_pair(first: int, second: int, room: int) -> tuple[int, int]:

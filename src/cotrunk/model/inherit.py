@@ -18,7 +18,10 @@ from cotrunk.tasks import Task
 
 @torch.no_grad()
 def inherit(network: Network, source: Network) -> list[str]:
-    """Copy every parameter whose owners had one owner before; returns the names of the others."""
+    """Copy every module whose owners had one owner before; returns the names of the others.
+
+    A module is copied as a whole or not at all: half of a trained head is of no use.
+    """
     before = dict(source.owned_modules())
     _refuse_other_parts(network, source)
     fresh: list[str] = []
@@ -28,12 +31,16 @@ def inherit(network: Network, source: Network) -> list[str]:
             old = before.get(place)
             parameters = dict(copy.named_parameters())
             tensors = _tensors(old, group, place, source) if old is not None else {}
-            for key, parameter in parameters.items():
-                if key in tensors and tensors[key].shape == parameter.shape:
+            if _sizes(tensors) == _sizes(parameters):
+                for key, parameter in parameters.items():
                     parameter.copy_(tensors[key])
-                else:
-                    fresh.append(f"{place}.{name}.{key}")
+            else:
+                fresh.append(f"{place}.{name}")
     return fresh
+
+
+def _sizes(parameters: Mapping[str, torch.nn.Parameter]) -> dict[str, torch.Size]:
+    return {name: parameter.shape for name, parameter in parameters.items()}
 
 
 def _tensors(
@@ -80,15 +87,10 @@ def difference(
     template: Template,
     views: Mapping[str, View],
 ) -> float:
-    """How far apart two networks' outputs are at most, on rows of random tokens.
-
-    Of tasks whose heads are the same: others have no outputs to compare.
-    """
+    """How far apart two networks' outputs are at most, on rows of random tokens."""
     random = np.random.default_rng(0)
     largest = 0.0
     for task in tasks:
-        if _heads_for(one, task) != _heads_for(other, task):
-            continue
         rows = [
             tuple(
                 random.integers(0, one.shape.vocabulary, size=n) for _ in range(views[task].texts)
@@ -99,6 +101,11 @@ def difference(
         apart = one(text, sides, [task], SILENCE)[task] - other(text, sides, [task], SILENCE)[task]
         largest = max(largest, apart.abs().max().item())
     return largest
+
+
+def have_same_heads(one: Network, other: Network, task: str) -> bool:
+    """Else there are no outputs to compare."""
+    return _heads_for(one, task) == _heads_for(other, task)
 
 
 def _heads_for(network: Network, task: str) -> list[tuple[Task, HeadPlan]]:
