@@ -158,6 +158,8 @@ def _chunks(rows: Rows) -> Iterator[list[Example]]:
 
 
 def _answers(task: Task, output: np.ndarray) -> list[Answer]:
+    if not np.isfinite(output).all():
+        raise RuntimeError(f"task {task.name}: the network answers NaN or infinity; train it again")
     decided = decide(task, output).tolist()
     if task.kind == "score":
         return [Answer(value, ()) for value in decided]

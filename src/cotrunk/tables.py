@@ -111,7 +111,7 @@ def show_demo(runs: Sequence[Document], baselines: Mapping[str, float]) -> None:
                 megabytes(run["bytes"]),
             ]
         )
-    rows.append(["always the same answer", "", *(f"{baselines[t]:.3f}" for t in tasks)])
+    rows.append(["always the same answer", "", *(number(baselines[t]) for t in tasks)])
     columns = ["plan", "layers", *tasks, "overall", "parameters", "seconds", "size"]
     out().print(table("", columns, [row + [""] * (len(columns) - len(row)) for row in rows]))
 

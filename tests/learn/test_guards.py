@@ -140,6 +140,8 @@ def test_an_undefined_correlation_says_which_side_is_constant():
         assert math.isnan(pearson(predicted, gold))
     assert guards.on_dev(STS, values, values[::-1]) == []
     assert guards.undefined_score(PARA, np.zeros(3), np.zeros(3)) is None
+    (found,) = guards.on_dev(PARA, np.array([0.0, np.nan, 1.0]), np.zeros(3))
+    assert "the outputs for 1 row of 3 are not finite, so there is no accuracy" in str(found)
 
 
 def test_a_healthy_network_has_no_still_block():

@@ -113,10 +113,35 @@ def test_an_accuracy_has_the_interval_of_its_binomial_law():
     hits = np.zeros(1_101)
     hits[:567] = 1
     found = score(PARA, np.ones((1_101, 1)), hits)
-    low, high = stats.binom.ppf([0.025, 0.975], 1_101, 567 / 1_101) / 1_101
     assert found.score == 567 / 1_101
-    assert (found.low, found.high) == pytest.approx((low, high), abs=0.003)
     assert (found.high - found.low) / 2 == pytest.approx(0.0295, abs=0.002)
+
+
+@pytest.mark.parametrize(
+    ("hits", "rows"), [(0, 1), (1, 1), (20, 20), (0, 20), (7, 30), (567, 1_101)]
+)
+def test_an_accuracy_has_the_interval_of_wilson(hits, rows):
+    gold = np.repeat([1.0, 0.0], [hits, rows - hits])
+    found = score(PARA, np.ones((rows, 1)), gold)
+    law = stats.binomtest(hits, rows).proportion_ci(method="wilson")
+    assert (found.low, found.high) == pytest.approx((law.low, law.high), abs=1e-12)
+    assert found.low < found.high
+
+
+@pytest.mark.parametrize("task", [SST, PARA, STS], ids=lambda task: task.name)
+@pytest.mark.parametrize("broken", [np.nan, np.inf])
+def test_outputs_that_are_no_numbers_have_no_score(task, broken):
+    output = np.ones((8, task.outputs))
+    output[3, 0] = broken
+    found = score(task, output, np.arange(8) % 2.0)
+    assert np.isnan([found.score, found.low, found.high]).all()
+
+
+def test_a_correlation_that_hangs_on_one_row_has_no_interval():
+    gold = np.array([1.0, *[0.0] * 29])
+    found = score(STS, gold[:, None] + 0.1, gold)
+    assert found.score == pytest.approx(1)
+    assert np.isnan([found.low, found.high]).all()
 
 
 def test_accuracy_intervals_cover_the_truth_as_often_as_they_say():
@@ -162,10 +187,11 @@ def test_one_or_two_rows_are_scored_without_a_warning(rows):
     assert score(PARA, gold[:, None] - 0.5, gold).score == 1
     found = score(STS, gold[:, None], gold)
     assert np.isnan(found.score) if rows == 1 else found.score == pytest.approx(1)
+    assert np.isnan([found.low, found.high]).all()
 
 
 def test_the_baseline_is_the_commonest_label():
     gold = np.repeat([0.0, 1.0], [12_627, 7_585])
     assert baseline(PARA, gold) == pytest.approx(0.62473, abs=5e-6)
     assert baseline(SST, np.repeat(np.arange(5.0), [139, 289, 229, 279, 165])) == 289 / 1101
-    assert baseline(STS, gold) == 0
+    assert np.isnan(baseline(STS, gold))

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from cotrunk.data.labels import read_label, shown
 from cotrunk.data.sampling import Plan
+from cotrunk.errors import counted
 from cotrunk.learn.losses import Loss
 from cotrunk.learn.metrics import accuracy
 from cotrunk.model.heads import HeadPlan
@@ -74,21 +75,23 @@ def spelled(task: Task, label: float) -> str:
 
 
 def undefined_score(task: Task, predicted: np.ndarray, gold: np.ndarray) -> Finding | None:
-    """A correlation that is no number, and which side is to blame."""
+    """A score that is no number, and which side is to blame."""
+    place = f"dev of task {task.name}"
+    if not np.isfinite(predicted).all():
+        lost = f"{counted(int((~np.isfinite(predicted)).sum()), 'row')} of {len(gold):,}"
+        why = f"the outputs for {lost} are not finite, so there is no {task.metric}"
+        return Finding("undefined-score", place, why, "lower train.lr, or begin anew")
     if task.metric != "pearson":
         return None
     if len(gold) < 2:
         why, fix = f"has {len(gold)} rows", "a correlation needs two or more rows"
     elif np.ptp(gold) == 0:
         why, fix = f"has the one label {gold[0]:g}", "measure on rows that differ in their labels"
-    elif not np.isfinite(predicted).all():
-        why, fix = "has predictions that are not finite", "lower train.lr, or begin anew"
     elif np.ptp(predicted) == 0:
         why = f"has the one prediction {predicted[0]:g} for all {len(gold)} rows"
         fix = "the head is stuck: look at its gradient and its range, lower train.lr"
     else:
         return None
-    place = f"dev of task {task.name}"
     return Finding("undefined-score", place, f"Pearson is NaN, since it {why}", fix)
 
 

@@ -1,5 +1,6 @@
 """Scores with their spread."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -8,12 +9,19 @@ import numpy as np
 from cotrunk.tasks import Task
 
 RESAMPLES = 1000
+FEWEST, MOST_UNDEFINED = 4, 0.05
+"""Rows that a correlation needs for an interval; the share of its draws that may be undefined."""
+Z = 1.959963984540054
+"""Of 95 % of the normal law."""
 RESAMPLE_BLOCK = 4_000_000
 
 
 @dataclass(frozen=True)
 class Score:
-    """A metric on some rows; ``low`` and ``high`` bound its 95 % bootstrap interval."""
+    """A metric on some rows; ``low`` and ``high`` bound its 95 % interval.
+
+    Wilson's for an accuracy, the bootstrap's over rows for a correlation; NaN where there is none.
+    """
 
     metric: str
     score: float
@@ -23,12 +31,17 @@ class Score:
 
 
 def decide(task: Task, output: np.ndarray) -> np.ndarray:
-    """Raw outputs [rows, outputs] as predictions: class index, 0 or 1, or the score."""
+    """Raw outputs [rows, outputs] as predictions: class index, 0 or 1, or the score.
+
+    Outputs that are no numbers decide nothing: NaN.
+    """
     if task.kind == "classes":
-        return output.argmax(axis=1).astype(np.float64)
-    if task.kind == "binary":
-        return (output[:, 0] > 0).astype(np.float64)
-    return output[:, 0].astype(np.float64)
+        decided = output.argmax(axis=1).astype(np.float64)
+    elif task.kind == "binary":
+        decided = (output[:, 0] > 0).astype(np.float64)
+    else:
+        decided = output[:, 0].astype(np.float64)
+    return np.where(np.isfinite(output).all(axis=1), decided, np.nan)
 
 
 def accuracy(predicted: np.ndarray, gold: np.ndarray) -> float:
@@ -53,18 +66,24 @@ def change(task: Task, output: np.ndarray, other: np.ndarray) -> float:
 
 def score(task: Task, output: np.ndarray, gold: np.ndarray, *, seed: int = 0) -> Score:
     predicted = decide(task, output)
-    random = np.random.default_rng(seed)
-    if task.metric == "accuracy":
-        value = accuracy(predicted, gold)
-        # Resampling rows with replacement draws the number of hits from this very law.
-        drawn = random.binomial(len(gold), value, RESAMPLES) / len(gold)
-    else:
-        value = pearson(predicted, gold)
-        drawn = _resampled_pearson(predicted, gold, random)
-    low, high = np.nan, np.nan
-    if np.isfinite(value) and np.isfinite(drawn).any():
-        low, high = np.nanpercentile(drawn, [2.5, 97.5])
-    return Score(task.metric, value, float(low), float(high), len(gold))
+    value = low = high = float("nan")
+    if np.isfinite(predicted).all():
+        value = (accuracy if task.metric == "accuracy" else pearson)(predicted, gold)
+    if np.isfinite(value) and task.metric == "accuracy":
+        low, high = wilson(value, len(gold))
+    elif np.isfinite(value) and len(gold) >= FEWEST:
+        drawn = _resampled_pearson(predicted, gold, np.random.default_rng(seed))
+        if np.isnan(drawn).mean() <= MOST_UNDEFINED:
+            low, high = map(float, np.nanpercentile(drawn, [2.5, 97.5]))
+    return Score(task.metric, value, low, high, len(gold))
+
+
+def wilson(share: float, rows: int) -> tuple[float, float]:
+    """The shares that this one is 95 % likely to come from; wider than 0 even if all rows hit."""
+    middle = share + Z**2 / (2 * rows)
+    half = Z * math.sqrt(share * (1 - share) / rows + (Z / (2 * rows)) ** 2)
+    low, high = ((middle + side * half) / (1 + Z**2 / rows) for side in (-1, 1))
+    return max(low, 0.0), min(high, 1.0)
 
 
 def _resampled_pearson(x: np.ndarray, y: np.ndarray, random: np.random.Generator) -> np.ndarray:
@@ -74,11 +93,12 @@ def _resampled_pearson(x: np.ndarray, y: np.ndarray, random: np.random.Generator
     for first in range(0, RESAMPLES, block):
         rows = random.integers(0, len(x), (min(block, RESAMPLES - first), len(x)))
         a, b = x[rows], y[rows]
+        constant = (np.ptp(a, axis=1) == 0) | (np.ptp(b, axis=1) == 0)
         a -= a.mean(axis=1, keepdims=True)
         b -= b.mean(axis=1, keepdims=True)
         length = np.sqrt((a * a).sum(axis=1) * (b * b).sum(axis=1))
         with np.errstate(invalid="ignore", divide="ignore"):
-            drawn.append((a * b).sum(axis=1) / length)
+            drawn.append(np.where(constant, np.nan, (a * b).sum(axis=1) / length))
     return np.concatenate(drawn)
 
 
@@ -94,7 +114,7 @@ def overall(scores: Mapping[str, Score]) -> dict[str, float]:
 
 
 def baseline(task: Task, gold: np.ndarray) -> float:
-    """What a constant answer scores: the commonest class, or zero correlation."""
+    """What a constant answer scores: the commonest class; it has no correlation."""
     if task.metric == "pearson":
-        return 0.0
+        return float("nan")
     return float(np.unique(gold, return_counts=True)[1].max() / len(gold))

@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -223,6 +223,7 @@ def make_step(stage: Stage, run: RunFolder, at: Progress) -> Stepped:
     if broken:
         at.skipped += 1
         record["skipped"] = True
+        findings += [replace(broken, fatal=False)] * (at.skipped == 1)
     elif batches:
         lr = recipe.lr * recipe.schedule(at.step - stage.first)
         set_learning_rate(stage.optimizer, lr)
