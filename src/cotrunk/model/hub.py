@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from cotrunk.errors import UserError, did_you_mean
-from cotrunk.model.weights import INDEX, WEIGHTS, conversion
+from cotrunk.model.tokenizer import tokenizer_file
+from cotrunk.model.weights import INDEX, WEIGHTS, conversion, weight_files
 
 HUB_FILES = [
     "config.json",
@@ -23,7 +24,7 @@ SECONDS_TO_ANSWER = 5.0
 def hub_folder(model: str, place: str) -> Path:
     """The folder of a model's snapshot. A cached one needs no network."""
     folder = _cached(model)
-    if folder is None or not _has_weights(folder):
+    if folder is None or not _is_complete(folder):
         folder = _downloaded(model, place)
     if not _has_weights(folder):
         target = "./" + model.rpartition("/")[2]
@@ -79,6 +80,16 @@ def _reason(error: Exception) -> str:
             return "it is not in the local cache while HF_HUB_OFFLINE is set"
     said = (str(error).splitlines() or [""])[0]
     return f"it is not in the local cache and cannot be downloaded ({said})"
+
+
+def _is_complete(folder: Path) -> bool:
+    """Another program may have fetched a part: weights without tokenizer, or some shards."""
+    try:
+        weight_files(folder)
+        tokenizer_file(folder)
+    except UserError:
+        return False
+    return (folder / "config.json").is_file()
 
 
 def _has_weights(folder: Path) -> bool:
