@@ -53,6 +53,8 @@ def main() -> int:
         "quick": chosen.quick,
         "torch": torch.__version__,
     }
+    if dropped := [one["name"] for one in _kept(chosen.out) if not how.items() <= one.items()]:
+        say(f"{chosen.out}: {len(dropped)} results were measured otherwise; they will go")
     say(f"{'':30}{'ours':>10}{'peer':>10}  {'ratio':>6}  interval")
     with tempfile.TemporaryDirectory() as cache:
         os.environ["COTRUNK_CACHE"] = cache
@@ -70,10 +72,14 @@ def main() -> int:
 def keep(result: Result, file: Path, how: dict[str, Any]) -> None:
     """In place of an older result of that name; of other names stay those measured alike."""
     file.parent.mkdir(exist_ok=True)
-    kept = json.loads(file.read_text()) if file.exists() else []
-    alike = [one for one in kept if how.items() <= one.items()]
+    alike = [one for one in _kept(file) if how.items() <= one.items()]
     found = {one["name"]: one for one in alike} | {result.name: result.as_json() | how}
     file.write_text(json.dumps(list(found.values()), indent=1) + "\n")
+
+
+def _kept(file: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(file.read_text()) if file.exists() else []
+    return found
 
 
 def line(result: Result) -> str:

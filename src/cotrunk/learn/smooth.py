@@ -72,7 +72,7 @@ def r_drop(
 ) -> Tensor:
     """The mean loss of two passes that drop other units, and how far they disagree.
 
-    Wu et al. (2021), halved: their loss is the sum over both passes.
+    Wu et al. (2021): their loss is the sum over both passes, so ``strength`` is half their alpha.
     """
     a_RO, b_RO = again(0), again(1)
     return (criterion(a_RO) + criterion(b_RO)) / 2 + strength * disagreement(
@@ -91,6 +91,7 @@ def smart(
 ) -> Tensor:
     """The loss, and how far the answers move when the embeddings do (Jiang et al. 2020).
 
+    Their divergence is the sum of both ways, ours the mean: ``strength`` is twice their lambda.
     The nudge is the worst that one step of ascent finds among those that change no number by more
     than ``radius``. All passes drop the same units, so that only the nudge makes a difference.
     The paper's radius of 1e-5 moves a MiniLM's answers by 1e-9; 1e-2 moves them by about as much as
