@@ -49,14 +49,12 @@ def test_weights_stay_positive_and_change_only_when_learned(name):
     assert (given[-1] == given[0]) == (name == "fixed")
 
 
-@pytest.mark.parametrize("name", BALANCES)
+@pytest.mark.parametrize("name", sorted(set(BALANCES) - {"fixed"}))
 @pytest.mark.parametrize("steps", [0, 1, 6, 9, 13])
 def test_a_loaded_state_goes_on_bit_identically(name, steps):
     first, _ = watched(name, steps=steps)
     second = balance(name, TASKS, ONES if name != "dwa" else UNEVEN)
     second.load(load(save(first.state())))
-    if name == "fixed":
-        second = first
     assert second.weights(steps // 4) == first.weights(steps // 4)
     assert watched(name, steps=20, method=first)[1] == watched(name, steps=20, method=second)[1]
 

@@ -100,6 +100,34 @@ def test_a_weighting_is_its_aggregator_on_the_whole_jacobian(name, tasks):
         assert_close(combined.weights @ jacobian, aggregator(jacobian), atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.parametrize("tasks", [2, 3])
+def test_mgda_finds_the_shortest_mixture(tasks):
+    for draw in range(20):
+        jacobian = gradients(tasks, seed=draw, size=tasks + 1)
+        weights = weigh("mgda", jacobian).weights
+        assert_close(weights.sum().item(), 1.0, atol=1e-6, rtol=0)
+        mixtures = -torch.rand(20_000, tasks, generator=random(draw), dtype=torch.float64).log()
+        mixtures /= mixtures.sum(1, keepdim=True)
+        shortest = (mixtures @ jacobian).norm(dim=1).min()
+        assert (weights @ jacobian).norm() <= 1.05 * shortest
+
+
+@pytest.mark.parametrize("tasks", [2, 3, 5])
+def test_imtl_g_goes_equally_far_along_every_gradient(tasks):
+    for draw in range(20):
+        jacobian = gradients(tasks, seed=draw)
+        along = jacobian @ (weigh("imtl-g", jacobian).weights @ jacobian) / jacobian.norm(dim=1)
+        assert_close(along, along.mean().expand_as(along), atol=1e-6, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["upgrad", "dualproj"])
+def test_a_projection_onto_the_dual_cone_goes_against_no_gradient(name):
+    for draw in range(20):
+        jacobian = gradients(5, seed=draw, size=6)
+        weights = weigh(name, jacobian).weights
+        assert (jacobian @ (weights @ jacobian)).min() > -1e-2
+
+
 def test_nash_mtl_is_its_aggregator_on_the_whole_jacobian():
     pytest.importorskip("ecos")
     from torchjd.aggregation import NashMTL

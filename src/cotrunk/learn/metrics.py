@@ -79,7 +79,7 @@ def score(task: Task, output: np.ndarray, gold: np.ndarray, *, seed: int = 0) ->
 
 
 def wilson(share: float, rows: int) -> tuple[float, float]:
-    """The shares that this one is 95 % likely to come from; wider than 0 even if all rows hit."""
+    """Holds the true share in about 95 of 100 samples; has a width even where all rows hit."""
     middle = share + Z**2 / (2 * rows)
     half = Z * math.sqrt(share * (1 - share) / rows + (Z / (2 * rows)) ** 2)
     low, high = ((middle + side * half) / (1 + Z**2 / rows) for side in (-1, 1))
