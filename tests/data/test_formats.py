@@ -108,7 +108,7 @@ def test_parquet_rows_are_named_by_row_and_column(tmp_path):
         f"{tmp_path}/a.parquet:2:2 (text): the text is missing; "
         "correct the cell or set skip_bad_rows = true",
         f"{tmp_path}/a.parquet:3:3 (label): a class must be one of 0..4; found 9; "
-        "correct the cell or set skip_bad_rows = true",
+        "correct the cell or the task's classes, or set skip_bad_rows = true",
     )
 
 
