@@ -5,21 +5,24 @@ import random
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bench.peers import OneModel, PaddedSteps, loss_of, padded
-from bench.timing import Result, Work, compare, ratio_of
+from bench.sides import Make, compare_apart
+from bench.timing import Result, Work, ratio_of
 from bench.training import several
 from bench.work import Bench, Rows, Steps, batches, stage_of
 from cotrunk.data.packing import Sides, pack
 from cotrunk.learn.state import Stage
+from cotrunk.model.network import Network
 from cotrunk.model.noise import Noise
 
-PCGRAD = "train.gradients=pcgrad"
+CLS, PCGRAD = "encoder.pooling=cls", "train.gradients=pcgrad"
 MEMORY = """
 import sys, torch, pathlib, json
 from bench.work import Bench, Steps, stage_of
@@ -32,10 +35,14 @@ print(int(status.split("VmHWM:")[1].split()[0]) / 1024)
 """
 
 
+def our_steps(bench: Bench, *changes: str) -> Work:
+    return several(Steps(stage_of(bench, *changes)))
+
+
 def against_sum(bench: Bench) -> Iterator[Result]:
-    ours, plain = Steps(stage_of(bench, PCGRAD)), Steps(stage_of(bench))
-    a, b = several(ours), several(plain)
-    yield compare("pcgrad-time-of-sum", a, b, rounds=bench.rounds(9), meaning="times")
+    ours, plain = partial(our_steps, bench, PCGRAD), partial(our_steps, bench)
+    rounds = bench.rounds(15)
+    yield compare_apart("pcgrad-time-of-sum", ours, plain, rounds=rounds, meaning="times")
     mine, other = [], []
     for _ in range(1 if bench.quick else 3):
         mine.append(_peak(bench, PCGRAD))
@@ -58,6 +65,11 @@ def _peak(bench: Bench, change: str) -> float:
 
 
 def against_torchjd(bench: Bench) -> Iterator[Result]:
+    ours, peer = partial(our_steps, bench, PCGRAD), partial(torchjd_steps, bench)
+    yield compare_apart("pcgrad-against-torchjd", ours, peer, rounds=bench.rounds(6))
+
+
+def torchjd_steps(bench: Bench) -> Work:
     """On our own packed network, one task at a time: its derivatives are not made for vmap.
 
     The word table is left out, which spares the peer three gradients of its size.
@@ -66,18 +78,17 @@ def against_torchjd(bench: Bench) -> Iterator[Result]:
     from torchjd.autojac import jac_to_grad, mtl_backward
 
     stage = stage_of(bench)
-    heads, trunk = _split(stage)
-    shared = [p for p in trunk if len(p) != stage.network.shape.vocabulary]
+    network = stage.network
+    shared = [p for p in trunk_of(network) if len(p) != network.shape.vocabulary]
+    heads = [list(network.heads.copy_of(task).parameters()) for task in network.tasks]
 
     def backward(losses: list[Tensor], features: list[Tensor]) -> None:
-        tasks = [list(stage.network.heads.copy_of(task).parameters()) for task in heads]
         mtl_backward(
-            losses, features, tasks_params=tasks, shared_params=shared, parallel_chunk_size=1
+            losses, features, tasks_params=heads, shared_params=shared, parallel_chunk_size=1
         )
         jac_to_grad(shared, PCGrad())
 
-    ours, peer = several(Steps(stage_of(bench, PCGRAD))), several(_Apart(stage, backward))
-    yield compare("pcgrad-against-torchjd", ours, peer, rounds=bench.rounds(6))
+    return several(PackedSteps(stage, backward, together=False))
 
 
 def against_flattening(bench: Bench) -> Iterator[Result]:
@@ -87,20 +98,25 @@ def against_flattening(bench: Bench) -> Iterator[Result]:
     padded pass, whose graph must be kept for every loss; and once on our packed network, again
     in one pass.
     """
-    stage = stage_of(bench, "encoder.pooling=cls")
-    _, trunk = _split(stage)
-    one_by_one = Flattened(stage, OneModel(stage.network.shape), together=False)
-    in_one = Flattened(stage, OneModel(stage.network.shape), together=True)
-    packed = _Apart(stage, lambda losses, _: flatten(losses, trunk), together=True)
-    peers: list[tuple[str, Work, int]] = [
-        ("libmtl", one_by_one, 15),
-        ("retained", in_one, 4),
-        ("retained-packed", packed, 6),
+    peers: list[tuple[str, Make, int]] = [
+        ("libmtl", partial(flattened_steps, bench, together=False), 15),
+        ("retained", partial(flattened_steps, bench, together=True), 4),
+        ("retained-packed", partial(flattened_packed_steps, bench), 6),
     ]
+    ours = partial(our_steps, bench, CLS, PCGRAD)
     for name, peer, rounds in peers:
-        ours = Steps(stage_of(bench, "encoder.pooling=cls", PCGRAD))
-        a, b = several(ours), several(peer)
-        yield compare(f"pcgrad-against-{name}", a, b, rounds=bench.rounds(rounds))
+        yield compare_apart(f"pcgrad-against-{name}", ours, peer, rounds=bench.rounds(rounds))
+
+
+def flattened_steps(bench: Bench, *, together: bool) -> Work:
+    stage = stage_of(bench, CLS)
+    return several(Flattened(stage, OneModel(stage.network.shape), together=together))
+
+
+def flattened_packed_steps(bench: Bench) -> Work:
+    stage = stage_of(bench, CLS)
+    trunk = trunk_of(stage.network)
+    return several(PackedSteps(stage, lambda losses, _: flatten(losses, trunk), together=True))
 
 
 class Flattened(PaddedSteps):
@@ -128,44 +144,52 @@ class Flattened(PaddedSteps):
             yield loss_of(batch.task, out, batch.target_R)
 
     def __call__(self) -> None:
+        losses = list(self.losses())
         self.optimizer.zero_grad()
-        flatten(list(self.losses()), list(self.encoder.parameters()))
+        flatten(losses, list(self.encoder.parameters()))
         self.optimizer.step()
         self.step += 1
 
 
 def flatten(losses: list[Tensor], trunk: list[nn.Parameter]) -> None:
-    gradients = []
-    for loss in losses:
-        for parameter in trunk:
-            parameter.grad = None
-        loss.backward(retain_graph=True)
-        flat = [torch.zeros_like(p) if p.grad is None else p.grad.to_dense() for p in trunk]
-        gradients.append(torch.cat([gradient.flatten() for gradient in flat]))
-    total = torch.stack(_projected(gradients)).sum(0)
-    for parameter, part in zip(trunk, total.split([p.numel() for p in trunk]), strict=True):
-        parameter.grad = part.view_as(parameter)
+    """In the order of LibMTL: each task's gradient is copied into a row of its own and cleared in
+    place, and what was projected is summed and written back.
+    """
+    gradient_KP = torch.zeros(len(losses), sum(p.numel() for p in trunk))
+    for gradient_P, loss in zip(gradient_KP, losses, strict=True):
+        loss.backward(retain_graph=loss is not losses[-1])
+        found = [torch.zeros_like(p) if p.grad is None else p.grad.to_dense() for p in trunk]
+        gradient_P.copy_(torch.cat([grad.flatten() for grad in found]))
+        for parameter, grad in zip(trunk, found, strict=True):
+            parameter.grad = None if parameter.grad is None else grad.zero_()
+    total_P = _projected(gradient_KP).sum(0)
+    for parameter, part in zip(trunk, total_P.split([p.numel() for p in trunk]), strict=True):
+        parameter.grad = part.view_as(parameter).clone()
 
 
-def _projected(gradients: list[Tensor]) -> list[Tensor]:
-    projected = [gradient.clone() for gradient in gradients]
-    for mine in projected:
-        for other in random.sample(gradients, len(gradients)):
+def _projected(gradient_KP: Tensor) -> Tensor:
+    projected_KP = gradient_KP.clone()
+    for mine in projected_KP:
+        for other in random.sample(list(gradient_KP), len(gradient_KP)):
             if (agreement := torch.dot(mine, other)) < 0:
                 mine -= agreement * other / other.norm() ** 2
-    return projected
+    return projected_KP
 
 
-def _split(stage: Stage) -> tuple[list[str], list[nn.Parameter]]:
-    network = stage.network
-    trunk = [p for name, p in network.named_parameters() if not name.startswith("heads.")]
-    return list(network.tasks), trunk
+def trunk_of(network: Network) -> list[nn.Parameter]:
+    return [p for name, p in network.named_parameters() if not name.startswith("heads.")]
 
 
-class _Apart:
+class PackedSteps:
     """Steps on our network in which another way of going back is used."""
 
-    def __init__(self, stage: Stage, backward: object, *, together: bool = False) -> None:
+    def __init__(
+        self,
+        stage: Stage,
+        backward: Callable[[list[Tensor], list[Tensor]], None],
+        *,
+        together: bool,
+    ) -> None:
         self.stage, self.backward, self.together, self.step = stage, backward, together, 0
 
     def __call__(self) -> None:
@@ -188,7 +212,6 @@ class _Apart:
             sides = Sides((torch.arange(len(x_RD)),))
             out = network.answer({frozenset([batch.task]): x_RD}, sides, [batch.task], noise)
             losses.append(loss_of(batch.task, out[batch.task], batch.target_R))
-        assert callable(self.backward)
         self.backward(losses, features)
         self.stage.optimizer.step()
         self.step += 1

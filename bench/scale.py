@@ -97,7 +97,7 @@ def _train(file: Path, *, steps: int) -> Run:
         command = [sys.executable, "-c", PEAK, "train", str(config), "--out", str(out), "--json"]
         told, together = Path(place) / "told", 0.0
         silent = subprocess.DEVNULL
-        with told.open("w") as file, subprocess.Popen(command, stdout=file, stderr=silent) as run:
+        with told.open("w") as words, subprocess.Popen(command, stdout=words, stderr=silent) as run:
             while run.poll() is None:
                 together = max(together, _resident(run.pid))
                 time.sleep(LOOK_EVERY)

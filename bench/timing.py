@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 Work = Callable[[], object]
+Compared = Literal["times less", "times"]
 DRAWS = 2000
 PATIENCE = 0.1
 """Processors that others may use before the machine counts as busy."""
@@ -72,12 +73,21 @@ def machine_seconds() -> float:
 
 
 def compare(
+    name: str, ours: Work, peer: Work, *, rounds: int, meaning: Compared = "times less"
+) -> Result:
+    """Two pieces of work in this process."""
+    return take_turns(
+        name, lambda: spend(ours), lambda: spend(peer), rounds=rounds, meaning=meaning
+    )
+
+
+def take_turns(
     name: str,
-    ours: Work,
-    peer: Work,
+    ours: Callable[[], Spent],
+    peer: Callable[[], Spent],
     *,
     rounds: int,
-    meaning: Literal["times less", "times"] = "times less",
+    meaning: Compared,
 ) -> Result:
     """Both in turn, after one round each that does not count; who begins changes every round."""
     ours(), peer()
@@ -85,8 +95,8 @@ def compare(
     other: list[Spent] = []
     for number in range(rounds):
         pairs = [(mine, ours), (other, peer)]
-        for times, work in pairs if number % 2 else reversed(pairs):
-            times.append(spend(work))
+        for times, once in pairs if number % 2 else reversed(pairs):
+            times.append(once())
     busy = is_busy(mine + other)
     a, b = (other, mine) if meaning == "times less" else (mine, other)
     ratio, low, high = ratio_of([s.cpu for s in a], [s.cpu for s in b], busy=busy)

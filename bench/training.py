@@ -2,73 +2,71 @@
 
 import statistics
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import nn
 
 from bench.peers import Course, OneModel, PaddedSteps, SharedLow
-from bench.timing import Result, Work, compare, is_busy, ratio_of, spend
+from bench.sides import compare_apart
+from bench.timing import Result, Work, is_busy, ratio_of, spend
 from bench.work import BERT_BASE, Bench, Steps, batches, stage_of
 from cotrunk.learn.state import Stage
 from cotrunk.learn.threads import in_order
+from cotrunk.model.shape import Shape
 
 PEAK_SIZE, PRODUCTS = 2048, 8
 STEPS = 3
 """Of a round: batches differ in length, three of them less so."""
 
 
-def several(steps: Work) -> Work:
-    return lambda: [steps() for _ in range(STEPS)]
-
-
-def race(name: str, stage: Stage, encoder: nn.Module, pooling: str, *, rounds: int) -> Result:
+@dataclass(frozen=True)
+class Race:
     """Our steps beside those of padded passes, on the same rows."""
-    peer = PaddedSteps(stage, encoder, pooling)
-    return compare(name, several(Steps(stage)), several(peer), rounds=rounds)
+
+    changes: tuple[str, ...]
+    peer: Callable[[Shape], nn.Module]
+    rounds: int
+    pooling: Literal["cls", "mean"] = "cls"
+    sizes: dict[str, Any] | None = None
+    steps: int = STEPS
+
+    def stage(self, bench: Bench) -> Stage:
+        pooling = f"encoder.pooling={self.pooling}"
+        return stage_of(bench, pooling, *self.changes, sizes=self.sizes)
+
+    def run(self, name: str, bench: Bench) -> Iterator[Result]:
+        ours, peer = partial(self.ours, bench), partial(self.theirs, bench)
+        yield compare_apart(name, ours, peer, rounds=bench.rounds(self.rounds))
+
+    def ours(self, bench: Bench) -> Work:
+        return several(Steps(self.stage(bench)), self.steps)
+
+    def theirs(self, bench: Bench) -> Work:
+        stage = self.stage(bench)
+        encoder = self.peer(stage.network.shape)
+        return several(PaddedSteps(stage, encoder, self.pooling), self.steps)
 
 
-def minilm_cls(bench: Bench) -> Iterator[Result]:
-    stage = stage_of(bench, "encoder.pooling=cls")
-    encoder = OneModel(stage.network.shape)
-    yield race("train-minilm-cls", stage, encoder, "cls", rounds=bench.rounds(15))
+def several(steps: Work, count: int = STEPS) -> Work:
+    return lambda: [steps() for _ in range(count)]
 
 
-def minilm_mean(bench: Bench) -> Iterator[Result]:
-    stage = stage_of(bench, "encoder.pooling=mean")
-    encoder = OneModel(stage.network.shape)
-    yield race("train-minilm-mean", stage, encoder, "mean", rounds=bench.rounds(15))
-
-
-def minilm_course(bench: Bench) -> Iterator[Result]:
-    stage = stage_of(bench, "encoder.pooling=cls")
-    encoder = Course(stage.network.shape)
-    yield race("train-minilm-course", stage, encoder, "cls", rounds=bench.rounds(6))
-
-
-def bert_base(bench: Bench) -> Iterator[Result]:
-    stage = stage_of(bench, "encoder.pooling=cls", "sharing.encoder=S12", sizes=BERT_BASE)
-    peer = PaddedSteps(stage, OneModel(stage.network.shape), "cls")
-    yield compare("train-bert-base", Steps(stage), peer, rounds=bench.rounds(6))
-
-
-def hybrid(bench: Bench) -> Iterator[Result]:
-    stage = stage_of(bench, "encoder.pooling=cls", "sharing.encoder=S3 I3")
-    encoder = SharedLow(stage.network.shape, shared=3)
-    yield race("train-hybrid", stage, encoder, "cls", rounds=bench.rounds(6))
-
-
-def individual(bench: Bench) -> Iterator[Result]:
-    stage = stage_of(bench, "encoder.pooling=cls", "sharing.encoder=I6", "sharing.embeddings=I")
-    encoder = SharedLow(stage.network.shape, shared=0)
-    yield race("train-individual", stage, encoder, "cls", rounds=bench.rounds(4))
-
-
-def projected(bench: Bench) -> Iterator[Result]:
-    """Against `transformers` without projected attention: it has none."""
-    stage = stage_of(bench, "encoder.pooling=cls", "sharing.pal={size=204, heads=12}")
-    encoder = OneModel(stage.network.shape)
-    yield race("train-pals-against-plain", stage, encoder, "cls", rounds=bench.rounds(4))
+RACES = {
+    "train-minilm-cls": Race((), OneModel, rounds=15),
+    "train-minilm-mean": Race((), OneModel, rounds=15, pooling="mean"),
+    "train-minilm-course": Race((), Course, rounds=6),
+    "train-bert-base": Race(("sharing.encoder=S12",), OneModel, rounds=6, sizes=BERT_BASE, steps=1),
+    "train-hybrid": Race(("sharing.encoder=S3 I3",), partial(SharedLow, shared=3), rounds=6),
+    "train-individual": Race(
+        ("sharing.encoder=I6", "sharing.embeddings=I"), partial(SharedLow, shared=0), rounds=4
+    ),
+    # `transformers` has no projected attention: without it.
+    "train-pals-against-plain": Race(("sharing.pal={size=204, heads=12}",), OneModel, rounds=4),
+}
 
 
 def gemm_share(bench: Bench) -> Iterator[Result]:
@@ -119,13 +117,7 @@ def operations(stage: Stage, step: int) -> float:
     return total
 
 
-FAMILY = {
-    "train-minilm-cls": minilm_cls,
-    "train-minilm-mean": minilm_mean,
-    "train-minilm-course": minilm_course,
-    "train-bert-base": bert_base,
-    "train-hybrid": hybrid,
-    "train-individual": individual,
-    "train-pals": projected,
+FAMILY: dict[str, Callable[[Bench], Iterator[Result]]] = {
+    **{name: partial(race.run, name) for name, race in RACES.items()},
     "gemm-share": gemm_share,
 }

@@ -1,0 +1,81 @@
+"""Each side of a comparison in a process of its own.
+
+What one does to the allocator, to threads or to caches of its process cannot reach the other, nor
+depend on what was measured before.
+"""
+
+import logging
+import multiprocessing
+import signal
+import warnings
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from types import TracebackType
+from typing import Self
+
+import torch
+
+from bench.timing import Compared, Result, Spent, Work, spend, take_turns
+
+Make = Callable[[], Work]
+"""Module-level, or a ``partial`` of what is: it is called in the other process."""
+
+
+def compare_apart(
+    name: str, ours: Make, peer: Make, *, rounds: int, meaning: Compared = "times less"
+) -> Result:
+    with Side(ours) as one, Side(peer) as other:
+        return take_turns(name, one.spend, other.spend, rounds=rounds, meaning=meaning)
+
+
+class Side:
+    """Makes its work once, there, and does it whenever asked to."""
+
+    def __init__(self, make: Make) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.ours, theirs = context.Pipe()
+        self.process = context.Process(
+            target=_serve, args=(theirs, make, torch.get_num_threads()), daemon=True
+        )
+        self.process.start()
+        theirs.close()
+
+    def spend(self) -> Spent:
+        self.ours.send(None)
+        found = self.ours.recv()
+        if isinstance(found, Exception):
+            raise found
+        assert isinstance(found, Spent)
+        return found
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.ours.close()
+        if error:
+            self.process.terminate()
+        self.process.join()
+
+
+def _serve(pipe: Connection, make: Make, threads: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who asks will end it
+    torch.set_num_threads(threads)
+    warnings.simplefilter("ignore")  # the peers' own
+    logging.disable(logging.WARNING)
+    work: Work | None = None
+    try:
+        while True:
+            pipe.recv()
+            try:
+                work = work or make()
+                pipe.send(spend(work))
+            except Exception as error:  # raised again on the other end
+                pipe.send(error)
+    except EOFError:  # no more is asked
+        pass
