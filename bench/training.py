@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from bench.peers import Course, OneModel, PaddedSteps, SharedLow
 from bench.sides import compare_apart
@@ -106,15 +106,18 @@ def _shares(name: str, stage: Stage, rounds: int) -> Iterator[Result]:
         )  # fmt: skip
 
 
-def operations(stage: Stage, step: int) -> float:
-    """Floating-point operations of a step's matrix products, mean pooling: real tokens only."""
-    shape, total = stage.network.shape, 0.0
-    for rows in batches(stage, step):
-        length_S = rows.text.length_S.double()
-        per_token = 2 * (4 * shape.width**2 + 2 * shape.width * shape.inner)
-        look = 4 * shape.width * float((length_S**2).sum())
-        total += 3 * shape.layers * (per_token * float(length_S.sum()) + look)
-    return total
+def operations(stage: Stage, step: int) -> int:
+    shape = stage.network.shape
+    return sum(operations_of(shape, rows.text.length_S) for rows in batches(stage, step))
+
+
+def operations_of(shape: Shape, length_S: Tensor) -> int:
+    """Floating-point operations of the encoder's matrix products, there and back, if all tokens
+    are read; real tokens only.
+    """
+    per_token = 2 * (4 * shape.width**2 + 2 * shape.width * shape.inner)
+    looks = 4 * shape.width * int((length_S**2).sum())
+    return 3 * shape.layers * (per_token * int(length_S.sum()) + looks)
 
 
 FAMILY: dict[str, Callable[[Bench], Iterator[Result]]] = {

@@ -1,0 +1,98 @@
+"""What the bench's numbers rest on: how it takes turns, counts, and keeps what it found."""
+
+import json
+import os
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from torch.utils.flop_counter import FlopCounterMode
+
+from bench.__main__ import keep
+from bench.sides import Side, compare_apart
+from bench.timing import Result, Spent, ratio_of, take_turns
+from bench.training import operations_of
+from cotrunk.data.packing import Sides, pack
+from cotrunk.model.heads import HeadPlan
+from cotrunk.model.network import Network
+from cotrunk.model.noise import Noise
+from cotrunk.model.plan import make_plan
+from cotrunk.model.shape import NAMED
+from cotrunk.tasks import Task
+
+
+def noting(place: Path, word: str):
+    """Work that appends to a file which process made it and which one does it."""
+    maker = os.getpid()
+
+    def work() -> None:
+        with place.open("a") as file:
+            file.write(f"{word} {maker} {os.getpid()}\n")
+
+    return work
+
+
+def missing():
+    raise ImportError("No module named 'peer'", name="peer")
+
+
+def test_each_side_makes_its_work_once_in_a_process_of_its_own(tmp_path):
+    notes = tmp_path / "notes"
+    ours, peer = (partial(noting, notes, word) for word in ("ours", "peer"))
+    found = compare_apart("x", ours, peer, rounds=2)
+    assert found.rounds == 2
+    made = {tuple(line.split()) for line in notes.read_text().splitlines()}
+    assert len(made) == 2
+    assert all(maker == doer != str(os.getpid()) for _, maker, doer in made)
+
+
+def test_a_peer_that_is_missing_there_is_missing_here():
+    with Side(missing) as side, pytest.raises(ImportError) as found:
+        side.spend()
+    assert found.value.name == "peer"
+
+
+def test_who_begins_changes_every_round_and_the_first_round_does_not_count():
+    turns = []
+
+    def spent(word, seconds):
+        turns.append(word)
+        return Spent(cpu=seconds, wall=seconds, others=0.0)
+
+    ours, peer = partial(spent, "ours", 2.0), partial(spent, "peer", 6.0)
+    found = take_turns("x", ours, peer, rounds=3, meaning="times less")
+    assert turns[:2] == ["ours", "peer"]
+    assert turns[2:] == ["peer", "ours", "ours", "peer", "peer", "ours"]
+    assert found.ratio == found.low == found.high == found.wall_ratio == 3.0
+    assert take_turns("x", ours, peer, rounds=3, meaning="times").ratio == 1 / 3
+
+
+def test_a_busy_machine_or_few_rounds_widen_the_interval_to_all_that_was_seen():
+    above, below = [3.0, 3.2, 2.9, 9.0, 3.1, 3.05], [1.0] * 6
+    calm, busy = (ratio_of(above, below, busy=busy) for busy in (False, True))
+    assert calm[0] == busy[0] == np.median(above)
+    assert busy[1:] == (2.9, 9.0)
+    assert 2.9 <= calm[1] <= calm[0] <= calm[2] < 9.0
+    assert ratio_of([2.0, 4.0], [1.0, 1.0], busy=False) == (3.0, 2.0, 4.0)
+
+
+def test_results_that_were_measured_otherwise_do_not_stay(tmp_path):
+    file = tmp_path / "bench.json"
+    for name, threads in [("old", 1), ("first", 2), ("second", 2), ("first", 2)]:
+        keep(Result(name, 1.0, 2.0, 2.0, 2.0, 2.0), file, {"threads": threads})
+    assert [one["name"] for one in json.loads(file.read_text())] == ["first", "second"]
+
+
+def test_operations_are_those_that_torch_counts():
+    """Sequences of one length, so that nothing is padded; few, so that torch multiplies."""
+    shape, task = NAMED["tiny"], Task("t", "binary", 1)
+    plan = make_plan(["t"], layers=shape.layers, encoder=f"S{shape.layers}")
+    network = Network(shape, plan, [task], {"t": HeadPlan(pooling="mean")})
+    text = pack([np.arange(9)] * 5, [np.zeros(9, np.int64)] * 5)
+    with FlopCounterMode(display=False) as counter:
+        pooled = network.encode(text, ["t"], Noise(1))
+        out = network.answer(pooled, Sides((text.place_S,)), ["t"], Noise(1))["t"]
+        head = 3 * 2 * 5 * shape.width  # forward and both ways back
+        out.sum().backward()
+    assert operations_of(shape, text.length_S) == counter.get_total_flops() - head
