@@ -7,6 +7,7 @@ import pytest
 
 import cotrunk
 from cotrunk.cli import main
+from cotrunk.data.cache import cache_folder
 from cotrunk.data.workers import cores
 from cotrunk.errors import UserError
 
@@ -165,6 +166,7 @@ def test_a_run_json_of_somebody_else_is_left_alone(toy, tmp_path, capsys, more):
     assert train(toy, tmp_path / "mine", more=more) == 2
     assert "run.json is not of a run of ours" in capsys.readouterr().err
     assert (tmp_path / "mine/run.json").read_text() == '{"a": 1}'
+    assert not cache_folder().exists()  # before data were read
 
 
 def test_changes_are_a_list(toy, tmp_path):

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import cotrunk
 from cotrunk.cli import main
 from cotrunk.experiment import prepare
 from cotrunk.learn.train import Interrupt, Stepped, Surroundings
@@ -31,6 +32,11 @@ def test_evaluate_and_predict_say_that_training_has_not_finished(toy, unfinished
         rows = [str(toy.parent / "mood-dev.csv")] if asked == ["predict"] else []
         assert main([*asked, str(unfinished), *rows]) == 0
         assert capsys.readouterr().err.count(NOTE) == 1
+
+
+def test_a_model_that_is_loaded_from_an_unfinished_run_says_so(unfinished, capsys):
+    assert cotrunk.load(unfinished).predict("mood", ["a fine day"])
+    assert capsys.readouterr().err.count(NOTE) == 1
 
 
 def test_a_run_that_starts_from_an_unfinished_one_says_so(toy, unfinished, capsys):

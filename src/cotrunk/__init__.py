@@ -40,14 +40,16 @@ def train(
 
 
 def load(run: str | Path, *, which: str = "best", int8: bool = False) -> "Predictor":
-    """The trained network of a run folder, ready to answer.
+    """The trained network of a run folder, ready to answer; says so if more training may change it.
 
     ``int8``: on the CPU, faster and rougher; ``cotrunk evaluate RUN --int8`` says how much.
     """
     from cotrunk.experiment import load_model
     from cotrunk.model.int8 import to_int8
     from cotrunk.predictor import Predictor
+    from cotrunk.screen import note_unfinished
 
+    note_unfinished(Path(run), which)
     model = load_model(Path(run), which=which, device="cpu" if int8 else "auto")
     if int8:
         to_int8(model.network)

@@ -261,6 +261,10 @@ def findings_before(
             stream.law, stream.sizes, batch=stream.batch, seed=stream.seed, epochs=stream.epochs
         )
         found += guards.starved_tasks(plans)
+        most, whole = train.max_steps, stream.steps
+        if most and most < whole:
+            turns = (turn.task for step in range(most) for turn in stream.turns(step))
+            found += guards.unreached_tasks(stream.sizes, turns, steps=most, whole=whole)
     for task in parts.tasks:
         found.append(guards.unreachable_labels(task, parts.network.head_plans[task.name]))
         found.append(guards.rounded_output(task, loss_of(parts.settings, task)))

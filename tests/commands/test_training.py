@@ -152,11 +152,21 @@ def test_one_bad_row_and_one_step_are_not_told_as_many(cotrunk, toy):
     assert "\n1 step, " in said.out
 
 
-def test_force_alone_is_refused(cotrunk, toy):
-    said = cotrunk("train", toy, "--out", "run", "--force")
+@pytest.mark.parametrize("more", [[], ["--dry-run"]])
+def test_force_alone_is_refused(cotrunk, toy, more):
+    said = cotrunk("train", toy, "--out", "run", "--force", *more)
     assert said.code == 2
     assert "give --resume too" in said.err
     assert not Path("run").exists()
+
+
+def test_a_task_that_is_not_reached_before_the_last_step_is_told(cotrunk, toy):
+    changes = ["train.sampling=sequential", "train.max_steps=1"]
+    said = cotrunk("train", toy, "--out", "run", "--set", *changes)
+    assert said.code == 0
+    told = [line for line in said.err.splitlines() if "[starved-task]" in line]
+    assert [line.split(": ")[2].split()[1] for line in told] == ["alike", "same"]
+    assert "[starved-task]" not in cotrunk("train", toy, "--dry-run", "--set", changes[0]).err
 
 
 def test_a_frozen_encoder_leaves_nothing_to_combine_but_a_neck(cotrunk, toy):

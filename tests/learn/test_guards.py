@@ -304,24 +304,6 @@ def test_an_activated_last_layer_is_named_unless_it_reaches_every_label():
         assert guards.unreachable_labels(task, HeadPlan()) is None
 
 
-def test_labels_that_an_integer_type_cuts_are_named():
-    spelled = ["3.8", "4", "2.25", "0.0", "5"]
-    whole = np.array([float(label) for label in spelled])
-    assert guards.changed_labels(STS, spelled, whole, place="sts-train.csv") is None
-    assert guards.changed_labels(STS, spelled, whole.astype(np.float32), place="x") is None
-    found = guards.changed_labels(STS, spelled, whole.astype(np.int64), place="sts-train.csv")
-    assert found.fatal
-    assert found.name == "changed-label"
-    assert "2 of 5 labels" in found.finding
-    assert "'3.8' became 3 (row 0)" in found.finding
-
-
-def test_a_class_that_is_off_by_one_is_a_changed_label():
-    names = Task("sst", "classes", 1, classes=("bad", "good"))
-    assert guards.changed_labels(names, ["good", "bad"], np.array([1.0, 0.0]), place="x") is None
-    assert guards.changed_labels(names, ["good", "bad"], np.array([2.0, 1.0]), place="x").fatal
-
-
 def test_a_loss_that_is_not_finite_names_task_step_and_rows():
     ids = {"sst": ["a1", "a2"], "sts": ["b1"]}
     healthy = guards.not_finite(7, {"sst": 1.0, "sts": 2.0}, 3.0, ids.__getitem__)
@@ -368,6 +350,15 @@ def test_a_law_that_serves_all_tasks_starves_none():
         plans = dry_run(Law(law), sizes, batch=32, seed=1, epochs=2)
         assert guards.starved_tasks(plans) == []
     assert guards.starved_tasks([]) == []
+
+
+def test_a_task_that_has_no_turn_before_training_stops_is_named():
+    turns = ["para", "para", "sst", "para"]
+    found = guards.unreached_tasks(["sst", "para", "sts"], turns, steps=4, whole=400)
+    assert [finding.name for finding in found] == ["starved-task"]
+    assert "task sts has no batch in the first 4 of 400 steps" in str(found[0])
+    assert not found[0].fatal
+    assert guards.unreached_tasks(["sst", "para"], turns, steps=4, whole=400) == []
 
 
 def test_selection_by_test_rows_is_an_error_and_by_train_rows_a_warning():

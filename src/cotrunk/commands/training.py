@@ -35,6 +35,7 @@ MAY_DIFFER = ("base", "threads", "settings.train.threads")
 
 def train(arguments: Namespace) -> Document:
     path = Path(arguments.config)
+    _refuse_force_alone(force=arguments.force, resume=arguments.resume)
     settings = read_settings(path, arguments.set)
     if arguments.dry_run:
         return _dry_run(settings, path.parent, arguments)
@@ -82,10 +83,7 @@ def train_into(
     force: bool = False,
 ) -> Document:
     """Train into a run folder, or go on there; the folder is locked meanwhile."""
-    if force and not resume:
-        raise UserError(
-            "--force: it resumes a run although something has changed; give --resume too"
-        )
+    _refuse_force_alone(force=force, resume=resume)
     if resume and (out / "run.json").exists():
         return _go_on(settings, base, RunFolder.open(out), title=title, force=force)
     RunFolder.refuse_taken(out)
@@ -98,12 +96,19 @@ def train_into(
         return _train(job, run, None, title=title)
 
 
+def _refuse_force_alone(*, force: bool, resume: bool) -> None:
+    if force and not resume:
+        raise UserError(
+            "--force: it resumes a run although something has changed; give --resume too"
+        )
+
+
 def _go_on(settings: Settings, base: Path, run: RunFolder, *, title: str, force: bool) -> Document:
     with run.lock():
-        job = _prepare(settings, base)
         before = run.read_document("run")
         if not (isinstance(before, dict) and "settings" in before):
             raise UserError(f"{run.settings} is not of a run of ours; give another folder")
+        job = _prepare(settings, base)
         changes = list(_differences(before, job.record, ""))
         if changes and not force:
             _refuse_changes(changes)

@@ -13,7 +13,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cotrunk.data.labels import read_label, shown
 from cotrunk.data.sampling import Plan
 from cotrunk.errors import counted
 from cotrunk.learn.losses import Loss
@@ -273,25 +272,6 @@ def reach(task: Task, head: HeadPlan) -> tuple[float, float]:
     return ranges[head.activation]
 
 
-def changed_labels(
-    task: Task, spelled: Sequence[object], stored: np.ndarray, *, place: str
-) -> Finding | None:
-    """Labels that are not what their file says; what float32 rounds off does not count."""
-    meant = np.array([read_label(task, label) for label in spelled])
-    changed = np.flatnonzero(meant.astype(np.float32) != np.asarray(stored).astype(np.float32))
-    if not len(changed):
-        return None
-    first = int(changed[0])
-    return Finding(
-        "changed-label",
-        place,
-        f"{len(changed)} of {len(spelled)} labels of task {task.name} were changed by reading, "
-        f"the first: {shown(spelled[first])} became {stored[first]:g} (row {first})",
-        "keep labels as floats: they are cut or rounded on the way",
-        fatal=True,
-    )
-
-
 def not_finite(
     step: int,
     losses: Mapping[str, float],
@@ -357,3 +337,23 @@ def starved_tasks(plans: Sequence[Plan]) -> list[Finding]:
         fix = "lengthen the epoch, lower alpha, or use a law that gives every task its turn"
         found.append(Finding("starved-task", "train.sampling", finding, fix, fatal=never))
     return found
+
+
+def unreached_tasks(
+    tasks: Iterable[str], turns: Iterable[str], *, steps: int, whole: int
+) -> list[Finding]:
+    """Tasks without a turn in the first ``steps``, where training is to stop short of the whole."""
+    left = set(tasks)
+    for task in turns:
+        left.discard(task)
+        if not left:
+            return []
+    return [
+        Finding(
+            "starved-task",
+            "train.max_steps",
+            f"task {task} has no batch in the first {steps} of {whole} steps, so it learns nothing",
+            "make more steps, or use a law that gives every task its turn",
+        )
+        for task in sorted(left)
+    ]

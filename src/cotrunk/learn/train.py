@@ -223,7 +223,8 @@ def make_step(stage: Stage, run: RunFolder, at: Progress) -> Stepped:
     if broken:
         at.skipped += 1
         record["skipped"] = True
-        findings += [replace(broken, fatal=False)] * (at.skipped == 1)
+        if at.skipped == 1:  # each is counted, one is told
+            findings.append(replace(broken, fatal=False))
     elif batches:
         lr = recipe.lr * recipe.schedule(at.step - stage.first)
         set_learning_rate(stage.optimizer, lr)
