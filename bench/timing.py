@@ -22,7 +22,8 @@ TICKS = Path("/proc/stat")
 class Result:
     """``ours`` and ``peer`` are medians over rounds; ``ratio`` is the median of the ratios of
     rounds: peer / ours for ``times less``, else ours / peer. Rounds differ in their rows, but both
-    sides of one have the same.
+    sides of one have the same. ``kernel`` and ``peer_kernel`` are shares of the CPU time that the
+    kernel took, mostly to hand out memory.
     """
 
     name: str
@@ -36,6 +37,8 @@ class Result:
     rounds: int = 1
     wall_ratio: float | None = None
     busy: bool = False
+    kernel: float | None = None
+    peer_kernel: float | None = None
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -43,19 +46,21 @@ class Result:
 
 @dataclass(frozen=True)
 class Spent:
-    """Seconds; ``others`` of all processors, by processes that are not ours."""
+    """Seconds; ``kernel`` of ``cpu``; ``others`` of all processors, by processes not ours."""
 
     cpu: float
+    kernel: float
     wall: float
     others: float
 
 
 def spend(work: Work) -> Spent:
-    every, own = machine_seconds(), own_seconds()
+    every, own, kernel = machine_seconds(), own_seconds(), os.times().system
     wall, cpu = time.perf_counter(), time.process_time()
     work()
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-    return Spent(cpu, wall, (machine_seconds() - every) - (own_seconds() - own))
+    others = (machine_seconds() - every) - (own_seconds() - own)
+    return Spent(cpu, os.times().system - kernel, wall, others)
 
 
 def own_seconds() -> float:
@@ -111,6 +116,8 @@ def take_turns(
         rounds=rounds,
         wall_ratio=statistics.median(x.wall / y.wall for x, y in zip(a, b, strict=True)),
         busy=busy,
+        kernel=_kernel(mine),
+        peer_kernel=_kernel(other),
     )
 
 
@@ -130,6 +137,10 @@ def ratio_of(above: list[float], below: list[float], *, busy: bool) -> tuple[flo
 def is_busy(times: list[Spent]) -> bool:
     """Someone else computed on this machine meanwhile."""
     return statistics.median(s.others / max(s.wall, 1e-9) for s in times) > PATIENCE
+
+
+def _kernel(times: list[Spent]) -> float:
+    return round(sum(s.kernel for s in times) / sum(s.cpu for s in times), 4)
 
 
 def _median(times: list[Spent]) -> float:

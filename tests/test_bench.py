@@ -58,7 +58,7 @@ def test_who_begins_changes_every_round_and_the_first_round_does_not_count():
 
     def spent(word, seconds):
         turns.append(word)
-        return Spent(cpu=seconds, wall=seconds, others=0.0)
+        return Spent(cpu=seconds, kernel=0.0, wall=seconds, others=0.0)
 
     ours, peer = partial(spent, "ours", 2.0), partial(spent, "peer", 6.0)
     found = take_turns("x", ours, peer, rounds=3, meaning="times less")
