@@ -150,6 +150,9 @@ def parser() -> argparse.ArgumentParser:
     evaluate.add_argument(
         "--int8", action="store_true", help="also with 8-bit layers: what is lost, what is gained"
     )
+    evaluate.add_argument(
+        "--worst", metavar="N", type=_count, default=0, help="also the N most wrong rows of a task"
+    )
 
     predict = _command(commands, "predict", "answer for every row of a file, with one task or all")
     predict.add_argument("folder", metavar="RUN")
@@ -204,6 +207,12 @@ def _command(
     made.add_argument("--debug", action="store_true", help="show the traceback of an error")
     made.set_defaults(run=run or name)
     return made
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"give a number, 0 or more; found {text!r}")
+    return int(text)
 
 
 if __name__ == "__main__":

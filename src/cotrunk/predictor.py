@@ -19,7 +19,7 @@ from cotrunk.data.tokens import Tokeniser
 from cotrunk.errors import UserError, did_you_mean
 from cotrunk.experiment import Model
 from cotrunk.learn.evaluate import outputs
-from cotrunk.learn.metrics import decide
+from cotrunk.learn.metrics import decide, meant
 from cotrunk.model.heads import probabilities
 from cotrunk.runs.folder import without_nan
 from cotrunk.tasks import CERTAINTY, Task
@@ -160,13 +160,11 @@ def _chunks(rows: Rows) -> Iterator[list[Example]]:
 def _answers(task: Task, output: np.ndarray) -> list[Answer]:
     if not np.isfinite(output).all():
         raise RuntimeError(f"task {task.name}: the network answers NaN or infinity; train it again")
-    decided = decide(task, output).tolist()
+    labels = [meant(task, decided) for decided in decide(task, output).tolist()]
     if task.kind == "score":
-        return [Answer(value, ()) for value in decided]
+        return [Answer(label, ()) for label in labels]
     chances = probabilities(task, torch.from_numpy(output)).tolist()
-    if task.kind == "binary":
-        return [Answer(int(v), tuple(c)) for v, c in zip(decided, chances, strict=True)]
-    return [Answer(task.classes[int(v)], tuple(c)) for v, c in zip(decided, chances, strict=True)]
+    return [Answer(label, tuple(c)) for label, c in zip(labels, chances, strict=True)]
 
 
 def object_of(answered: Answered) -> dict[str, object]:

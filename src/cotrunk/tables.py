@@ -53,6 +53,24 @@ def show_int8(title: str, document: Document) -> None:
     out().print("changed: the share of answers that are others; of scores, how far they move")
 
 
+def show_worst(worst: Mapping[str, Sequence[Document]]) -> None:
+    """The rows of each task that are most wrong, with their texts as the model reads them."""
+    for task, rows in worst.items():
+        out().print(f"\n{task}: most wrong")
+        for row in rows:
+            label, predicted = (_short(row[key]) for key in ("label", "prediction"))
+            out().print(
+                f"line {row['line']}: {predicted} instead of {label}, error {row['error']:.3f}"
+            )
+            for text in row["texts"]:
+                out().print(f"    {text}")
+    out().print("\nerror: the chance that the label was not given; of a score, how far off it is")
+
+
+def _short(label: str | float) -> str:
+    return label if isinstance(label, str) else f"{label:.4g}"
+
+
 def show_plan(ledger: Ledger, reads: Mapping[str, Sequence[str]]) -> None:
     counts, bytes_ = ledger.parameters, ledger.bytes
     rows = [[part, f"{counts[part]:,}"] for part in PARTS if counts[part]]

@@ -58,3 +58,41 @@ def test_evaluate_refuses(cotrunk, run, options, finding):
     said = cotrunk("evaluate", run, *options, "--json")
     assert (said.code, said.out) == (2, "")
     assert finding in said.err
+
+
+def test_the_worst_rows_are_those_whose_labels_got_the_least_chance(cotrunk, run):
+    document = cotrunk("evaluate", run, "--worst", "3", "--json").document
+    every = cotrunk("evaluate", run, "--worst", "99", "--json").document["worst"]
+    assert list(document["worst"]) == TASKS
+    for task, rows in document["worst"].items():
+        assert rows == every[task][:3]
+        assert len(every[task]) == document["tasks"][task]["rows"] == 24
+        error = [row["error"] for row in every[task]]
+        assert error == sorted(error, reverse=True)
+    for row in every["alike"]:
+        assert row["error"] == pytest.approx(abs(row["prediction"] - row["label"]))
+    wrong = [row["error"] > 0.5 for row in every["same"]]
+    assert wrong == [row["prediction"] != row["label"] for row in every["same"]]
+
+
+def test_a_worst_row_is_shown_with_its_line_and_its_texts(cotrunk, run, toy):
+    document = cotrunk("evaluate", run, "--worst", "24", "--json").document
+    lines = (toy.parent / "pair-dev.csv").read_text().splitlines()
+    for row in document["worst"]["same"]:
+        _, left, right, same, _ = lines[row["line"] - 1].split(",")
+        assert row["texts"] == [left, right]
+        assert row["label"] == int(same)
+    shown = cotrunk("evaluate", run, "--worst", "1", "--task", "same").out
+    worst = document["worst"]["same"][0]
+    at = shown.splitlines().index("same: most wrong")
+    told, left, right = shown.splitlines()[at + 1 : at + 4]
+    assert told.startswith(f"line {worst['line']}: {worst['prediction']} instead of ")
+    assert [left.strip(), right.strip()] == worst["texts"]
+
+
+@pytest.mark.parametrize("count", ["-1", "many", "1.5"])
+def test_a_number_of_worst_rows_that_is_none_is_refused(cotrunk, run, count, capsys):
+    with pytest.raises(SystemExit) as ended:
+        cotrunk("evaluate", run, f"--worst={count}")
+    assert ended.value.code == 2
+    assert "give a number, 0 or more" in capsys.readouterr().err

@@ -2,7 +2,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cotrunk.learn.metrics import Score, accuracy, baseline, change, decide, overall, pearson, score
+from cotrunk.learn.metrics import (
+    Score,
+    accuracy,
+    baseline,
+    change,
+    decide,
+    errors,
+    overall,
+    pearson,
+    score,
+)
 from cotrunk.tasks import Task
 
 SST = Task("sst", "classes", 1, classes=("0", "1", "2", "3", "4"))
@@ -195,3 +205,15 @@ def test_the_baseline_is_the_commonest_label():
     assert baseline(PARA, gold) == pytest.approx(0.62473, abs=5e-6)
     assert baseline(SST, np.repeat(np.arange(5.0), [139, 289, 229, 279, 165])) == 289 / 1101
     assert np.isnan(baseline(STS, gold))
+
+
+def test_how_wrong_a_row_is_counts_the_chance_of_its_label():
+    classes = Task("c", "classes", 1, classes=("a", "b", "c"))
+    logit = np.log(np.array([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]], np.float32))
+    assert errors(classes, logit, np.array([1, 2])) == pytest.approx([0.7, 0.2])
+    binary = Task("b", "binary", 1)
+    logit = np.log(np.array([[3.0], [1 / 3]], np.float32))  # chances of 3/4 and 1/4
+    assert errors(binary, logit, np.array([0, 0])) == pytest.approx([0.75, 0.25])
+    score = Task("s", "score", 1, low=0, high=5)
+    output = np.array([[4.5], [2.0]], np.float32)
+    assert errors(score, output, np.array([5.0, 0.5])) == pytest.approx([0.5, 1.5])

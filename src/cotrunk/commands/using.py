@@ -18,13 +18,14 @@ import numpy as np
 
 from cotrunk import screen, tables
 from cotrunk.commands.outputs import refuse_bad_target, write_whole
+from cotrunk.data.cache import Corpus
 from cotrunk.data.examples import Rows, Source
 from cotrunk.data.files import BOM, open_table, place_of
 from cotrunk.done import Done, Tell, untold
 from cotrunk.errors import UserError, counted, did_you_mean
 from cotrunk.experiment import Model, corpora_of, load_model
 from cotrunk.learn.forward import Live
-from cotrunk.learn.metrics import Score, change, overall
+from cotrunk.learn.metrics import Score, change, decide, errors, meant, overall
 from cotrunk.learn.train import outputs_on, scores_of
 from cotrunk.model.int8 import refuse_where_int8_cannot_run, to_int8
 from cotrunk.predictor import WRITERS, Answered, Predictor, object_of, write_minbert
@@ -66,10 +67,37 @@ def evaluate(arguments: Namespace) -> Document:
         with screen.counting() as counter:
             rough = _timed(forward, counter)
         document["int8"] = _int8_document(forward, exact, rough, document)
+    if arguments.worst:
+        document["worst"] = {
+            task.name: _worst(model, task, corpora[task.name], exact, arguments.worst)
+            for task in tasks
+            if task.name in corpora
+        }
     if not arguments.json:
         show = tables.show_int8 if arguments.int8 else tables.show_scores
         show(f"{arguments.folder}: {arguments.split}", document | {"scores": document["tasks"]})
+        if arguments.worst:
+            tables.show_worst(document["worst"])
     return document
+
+
+def _worst(model: Model, task: Task, corpus: Corpus, found: "_Timed", count: int) -> list[Document]:
+    """The rows of a task that are most wrong, the worst first; texts as the model reads them."""
+    output, gold = found.outputs[task.name], np.asarray(corpus.label)
+    error, predicted = errors(task, output, gold), decide(task, output)
+    order = np.argsort(-error, kind="stable")
+    worst = order[np.isfinite(error[order])][:count].tolist()
+    return [
+        {
+            "line": int(corpus.line[row]),
+            "id": corpus.id(row),
+            "texts": [model.tokenizer.decode(piece.tolist()) for piece in corpus.pieces(row)],
+            "label": meant(task, gold[row].item()),
+            "prediction": meant(task, predicted[row].item()),
+            "error": float(error[row]),
+        }
+        for row in worst
+    ]
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 
+from cotrunk.model.heads import probabilities
 from cotrunk.tasks import Task
 
 RESAMPLES = 1000
@@ -42,6 +44,21 @@ def decide(task: Task, output: np.ndarray) -> np.ndarray:
     else:
         decided = output[:, 0].astype(np.float64)
     return np.where(np.isfinite(output).all(axis=1), decided, np.nan)
+
+
+def meant(task: Task, decided: float) -> str | int | float:
+    """What such a number stands for: the name of a class, 0 or 1, the score."""
+    if task.kind == "classes":
+        return task.classes[int(decided)]
+    return int(decided) if task.kind == "binary" else decided
+
+
+def errors(task: Task, output: np.ndarray, gold: np.ndarray) -> np.ndarray:
+    """How wrong each row is: 1 less the chance of its label; of a score, how far off."""
+    said = probabilities(task, torch.from_numpy(output)).numpy().astype(np.float64)
+    if task.kind == "classes":
+        return 1 - said[np.arange(len(gold)), np.asarray(gold, np.int64)]
+    return np.abs(said[:, 0] - gold)
 
 
 def accuracy(predicted: np.ndarray, gold: np.ndarray) -> float:
