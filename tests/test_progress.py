@@ -86,3 +86,9 @@ def test_a_thread_may_train(toy, tmp_path):
     worker.start()
     worker.join()
     assert (run / "final" / "manifest.json").is_file()
+
+
+def test_a_bar_shows_the_name_of_a_file_as_it_is(capsys):
+    with screen._bar() as bar:
+        bar.add_task("answering [/red] [bold]:smile:.csv", total=2, count="1 row", losses="")
+    assert "answering [/red] [bold]:smile:.csv" in capsys.readouterr().err

@@ -38,12 +38,15 @@ class _Out(Console):
 
 
 def out() -> Console:
-    """A table is as wide as it needs to be: rather wrapped by the terminal than cut."""
-    return _Out(highlight=False, soft_wrap=True, width=WIDEST)
+    """A table is as wide as it needs to be: rather wrapped by the terminal than cut.
+
+    Names and texts are shown as they are, whatever brackets or colons they have.
+    """
+    return _Out(highlight=False, markup=False, emoji=False, soft_wrap=True, width=WIDEST)
 
 
 def say(message: str) -> None:
-    Console(file=_err(), highlight=False, soft_wrap=True).print(message, markup=False)
+    Console(file=_err(), highlight=False, markup=False, emoji=False, soft_wrap=True).print(message)
 
 
 def _err() -> IO[str]:
@@ -146,14 +149,14 @@ class Counter:
 def _bar() -> Progress:
     return Progress(
         SpinnerColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TextColumn("{task.fields[count]}"),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
         TextColumn("{task.fields[losses]}"),
-        console=Console(file=_err()),
+        console=Console(file=_err(), markup=False, emoji=False),
     )
 
 

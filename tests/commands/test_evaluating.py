@@ -90,6 +90,11 @@ def test_a_worst_row_is_shown_with_its_line_and_its_texts(cotrunk, run, toy):
     assert [left.strip(), right.strip()] == worst["texts"]
 
 
+def test_brackets_and_colons_of_a_name_are_shown_as_they_are(cotrunk, run):
+    named = run.rename(run.with_name("[bold]run[red] :smile:"))
+    assert cotrunk("evaluate", named).out.startswith(f"{named}: dev\n")
+
+
 @pytest.mark.parametrize("count", ["-1", "many", "1.5"])
 def test_a_number_of_worst_rows_that_is_none_is_refused(cotrunk, run, count, capsys):
     with pytest.raises(SystemExit) as ended:
