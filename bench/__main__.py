@@ -5,6 +5,7 @@ import gc
 import json
 import logging
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -46,7 +47,7 @@ def main() -> int:
     logging.disable(logging.WARNING)
     if is_busy([spend(lambda: time.sleep(1))]):
         say("others compute on this machine: intervals will be wide")
-    bench = Bench(chosen.data, chosen.quick)
+    bench, commit = Bench(chosen.data, chosen.quick), commit_of(Path(__file__).parent)
     how = {
         "threads": chosen.threads,
         "data": "course" if chosen.data else "sample",
@@ -61,20 +62,29 @@ def main() -> int:
         for name in chosen.only:
             try:
                 for result in ALL[name](bench):
-                    keep(result, chosen.out, how)
+                    keep(result, chosen.out, how, commit)
                     say(line(result))
-            except ImportError as error:
-                say(f"{name:30}left out: {error.name or error} is not installed")
+            except ModuleNotFoundError as error:
+                if str(error.name).split(".")[0] in ("bench", "cotrunk"):
+                    raise
+                say(f"{name:30}left out: {error.name} is not installed")
             gc.collect()
     return 0
 
 
-def keep(result: Result, file: Path, how: dict[str, Any]) -> None:
+def keep(result: Result, file: Path, how: dict[str, Any], commit: str) -> None:
     """In place of an older result of that name; of other names stay those measured alike."""
     file.parent.mkdir(exist_ok=True)
     alike = [one for one in _kept(file) if how.items() <= one.items()]
-    found = {one["name"]: one for one in alike} | {result.name: result.as_json() | how}
+    found = {one["name"]: one for one in alike} | {
+        result.name: result.as_json() | how | {"commit": commit}
+    }
     file.write_text(json.dumps(list(found.values()), indent=1) + "\n")
+
+
+def commit_of(folder: Path) -> str:
+    git = ["git", "-C", str(folder), "describe", "--always", "--dirty"]
+    return subprocess.run(git, capture_output=True, text=True).stdout.strip()
 
 
 def _kept(file: Path) -> list[dict[str, Any]]:

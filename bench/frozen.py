@@ -1,6 +1,5 @@
 """A study of heads on a frozen encoder: every text is encoded once, however many runs follow."""
 
-import os
 import statistics
 import tempfile
 from collections.abc import Iterator
@@ -10,7 +9,7 @@ from pathlib import Path
 
 from bench.peers import OneModel, PaddedSteps
 from bench.timing import Result, is_busy, ratio_of, spend
-from bench.work import FILES, Bench, Steps, stage_of
+from bench.work import FILES, Bench, Steps, empty_cache, stage_of
 
 RATES = (1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2)
 EPOCHS = 10
@@ -24,7 +23,7 @@ def study(bench: Bench) -> Iterator[Result]:
     with tempfile.TemporaryDirectory() as folder:
         few = _few(bench, Path(folder))
         epochs, studies = [], []
-        for _ in range(bench.rounds(4)):
+        for _ in range(bench.rounds(6)):
             epochs.append(spend(_Reencoding(few)))
             studies.append(spend(lambda: _study(few)))
     peer, ours = [s.cpu * EPOCHS * len(RATES) for s in epochs], [s.cpu for s in studies]
@@ -46,9 +45,7 @@ def _few(bench: Bench, folder: Path) -> Bench:
 
 
 def _study(bench: Bench) -> None:
-    before = os.environ["COTRUNK_CACHE"]
-    with tempfile.TemporaryDirectory() as empty:
-        os.environ["COTRUNK_CACHE"] = empty
+    with empty_cache():
         for rate in RATES:
             stage = stage_of(
                 bench,
@@ -60,7 +57,6 @@ def _study(bench: Bench) -> None:
             steps = Steps(stage)
             for _ in range(stage.stream.steps):
                 steps()
-    os.environ["COTRUNK_CACHE"] = before
 
 
 class _Reencoding:

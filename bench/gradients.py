@@ -9,14 +9,13 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from bench.peers import OneModel, PaddedSteps, loss_of, padded
+from bench.peers import OneModel, PaddedSteps, loss_of
 from bench.sides import Make, compare_apart
 from bench.timing import Result, Work, ratio_of
 from bench.training import several
-from bench.work import Bench, Rows, Steps, batches, stage_of
+from bench.work import Bench, Steps, batches, stage_of
 from cotrunk.data.packing import Sides, pack
 from cotrunk.learn.state import Stage
 from cotrunk.model.network import Network
@@ -40,7 +39,7 @@ def our_steps(bench: Bench, *changes: str) -> Work:
 
 
 def against_sum(bench: Bench) -> Iterator[Result]:
-    ours, plain = partial(our_steps, bench, PCGRAD), partial(our_steps, bench)
+    ours, plain = partial(our_steps, bench, CLS, PCGRAD), partial(our_steps, bench, CLS)
     rounds = bench.rounds(15)
     yield compare_apart("pcgrad-time-of-sum", ours, plain, rounds=rounds, meaning="times")
     mine, other = [], []
@@ -65,7 +64,7 @@ def _peak(bench: Bench, change: str) -> float:
 
 
 def against_torchjd(bench: Bench) -> Iterator[Result]:
-    ours, peer = partial(our_steps, bench, PCGRAD), partial(torchjd_steps, bench)
+    ours, peer = partial(our_steps, bench, CLS, PCGRAD), partial(torchjd_steps, bench)
     yield compare_apart("pcgrad-against-torchjd", ours, peer, rounds=bench.rounds(6))
 
 
@@ -77,7 +76,7 @@ def torchjd_steps(bench: Bench) -> Work:
     from torchjd.aggregation import PCGrad
     from torchjd.autojac import jac_to_grad, mtl_backward
 
-    stage = stage_of(bench)
+    stage = stage_of(bench, CLS)
     network = stage.network
     shared = [p for p in trunk_of(network) if len(p) != network.shape.vocabulary]
     heads = [list(network.heads.copy_of(task).parameters()) for task in network.tasks]
@@ -92,15 +91,14 @@ def torchjd_steps(bench: Bench) -> Work:
 
 
 def against_flattening(bench: Bench) -> Iterator[Result]:
-    """A gradient of each loss by itself, flattened, projected one by one (LibMTL's way).
+    """A gradient of each loss by itself, flattened, projected one by one.
 
-    Once on `transformers` with a padded forward pass of each task; once with all rows in one
-    padded pass, whose graph must be kept for every loss; and once on our packed network, again
-    in one pass.
+    On `transformers` as LibMTL does it; with the waste of its trainer mended; and on our packed
+    network, all rows in one pass, whose graph must be kept for every loss.
     """
     peers: list[tuple[str, Make, int]] = [
-        ("libmtl", partial(flattened_steps, bench, together=False), 15),
-        ("retained", partial(flattened_steps, bench, together=True), 4),
+        ("libmtl", partial(libmtl_steps, bench), 6),
+        ("loss-by-loss", partial(libmtl_steps, bench, chained=False), 9),
         ("retained-packed", partial(flattened_packed_steps, bench), 6),
     ]
     ours = partial(our_steps, bench, CLS, PCGRAD)
@@ -108,9 +106,9 @@ def against_flattening(bench: Bench) -> Iterator[Result]:
         yield compare_apart(f"pcgrad-against-{name}", ours, peer, rounds=bench.rounds(rounds))
 
 
-def flattened_steps(bench: Bench, *, together: bool) -> Work:
+def libmtl_steps(bench: Bench, *, chained: bool = True) -> Work:
     stage = stage_of(bench, CLS)
-    return several(Flattened(stage, OneModel(stage.network.shape), together=together))
+    return several(LibMTL(stage, OneModel(stage.network.shape), chained=chained))
 
 
 def flattened_packed_steps(bench: Bench) -> Work:
@@ -119,32 +117,25 @@ def flattened_packed_steps(bench: Bench) -> Work:
     return several(PackedSteps(stage, lambda losses, _: flatten(losses, trunk), together=True))
 
 
-class Flattened(PaddedSteps):
-    """Padded passes of `transformers`, each loss going back alone."""
+class LibMTL(PaddedSteps):
+    """A padded pass of `transformers` for each task, their losses going back one by one.
 
-    def __init__(self, stage: Stage, encoder: nn.Module, *, together: bool) -> None:
+    LibMTL's trainer writes the losses into one tensor, in place, which chains their graphs: each
+    goes back through all of them, with zeros but in its own, and they must be retained. If not
+    ``chained``, each goes back through its own graph alone.
+    """
+
+    def __init__(self, stage: Stage, encoder: nn.Module, *, chained: bool) -> None:
         super().__init__(stage, encoder, "cls")
-        self.together = together
-
-    def losses(self) -> Iterator[Tensor]:
-        if not self.together:
-            yield from super().losses()
-            return
-        rows = list(batches(self.stage, self.step))
-        every = Rows(
-            "sst",
-            rows[0].text,
-            [ids for batch in rows for ids in batch.ids],
-            [segments for batch in rows for segments in batch.segments],
-            rows[0].target_R,
-        )
-        hidden: Tensor = self.encoder("sst", *padded(every))
-        for batch, x in zip(rows, hidden[:, 0].split([len(b.ids) for b in rows]), strict=True):
-            out = self.heads[batch.task](F.dropout(x, 0.1))
-            yield loss_of(batch.task, out, batch.target_R)
+        self.chained = chained
 
     def __call__(self) -> None:
         losses = list(self.losses())
+        if self.chained:
+            vector_K = torch.zeros(len(losses))
+            for number, loss in enumerate(losses):
+                vector_K[number] = loss
+            losses = list(vector_K)
         self.optimizer.zero_grad()
         flatten(losses, list(self.encoder.parameters()))
         self.optimizer.step()

@@ -1,12 +1,10 @@
 """From a file to tokens."""
 
-import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from bench.timing import Result, compare
-from bench.work import Bench, settings_of
+from bench.work import Bench, empty_cache, settings_of
 from cotrunk.blueprint import source_of, tasks_of
 from cotrunk.data.examples import Rows
 from cotrunk.done import untold
@@ -22,12 +20,9 @@ def tokenising(bench: Bench) -> Iterator[Result]:
 
     def ours() -> None:
         nonlocal rows
-        before = os.environ["COTRUNK_CACHE"]
-        with tempfile.TemporaryDirectory() as empty:
-            os.environ["COTRUNK_CACHE"] = empty
+        with empty_cache():
             read = corpora_of(settings, tasks, "train", base, tokenizer, tell=untold)
             rows = sum(len(corpus) for corpus in read.values())
-        os.environ["COTRUNK_CACHE"] = before
 
     sources = [(task, source_of(settings, task.name, "train", base)) for task in tasks]
     texts = [

@@ -1,9 +1,9 @@
 """Two million rows beside twenty thousand: memory, start-up, and rows tokenised in a CPU second."""
 
 import csv
-import os
 import random
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from bench.timing import Result
-from bench.work import Bench, settings_of
+from bench.timing import Result, own_seconds, ratio_of
+from bench.work import Bench, empty_cache, settings_of
 from cotrunk.blueprint import source_of, tasks_of
 from cotrunk.data.cache import load_corpus
 from cotrunk.data.examples import Rows, Source
@@ -84,9 +84,9 @@ def scale(bench: Bench) -> Iterator[Result]:
 
 
 def _result(name: str, ours: list[float], peer: list[float], *, unit: str) -> Result:
-    a, b = (sorted(values)[len(values) // 2] for values in (ours, peer))
-    ratios = [one / other for one, other in zip(ours, peer, strict=True)]
-    return Result(name, a, b, a / b, min(ratios), max(ratios), "times", unit, len(ours))
+    ratio, low, high = ratio_of(ours, peer, busy=False)
+    a, b = statistics.median(ours), statistics.median(peer)
+    return Result(name, a, b, ratio, low, high, "times", unit, len(ours))
 
 
 def _train(file: Path, *, steps: int) -> Run:
@@ -131,23 +131,15 @@ def _tokenising(bench: Bench, name: str, task: Task, words: list[str]) -> Iterat
         path = _write(Path(place) / "rows.csv", task, words, TOKENISED)
         source = Source(path, _columns(task), "label")
         texts = [text for row in islice(Rows(task, source), ASKED) for text in row.texts]
-        for number in range(bench.rounds(6)):
-            begun = _cpu_seconds()
-            before = os.environ["COTRUNK_CACHE"]
-            os.environ["COTRUNK_CACHE"] = f"{place}/{number}"
-            load_corpus(task, source, tokenizer)
-            os.environ["COTRUNK_CACHE"] = before
-            ours.append(TOKENISED / (_cpu_seconds() - begun))
-            begun = _cpu_seconds()
+        for _ in range(bench.rounds(6)):
+            begun = own_seconds()
+            with empty_cache():
+                load_corpus(task, source, tokenizer)
+                ours.append(TOKENISED / (own_seconds() - begun))
+            begun = own_seconds()
             tokenizer.encode_batch_fast(texts, add_special_tokens=False)
-            peer.append(ASKED / (_cpu_seconds() - begun))
+            peer.append(ASKED / (own_seconds() - begun))
     yield _result(f"tokenise-rows-{name}", ours, peer, unit="rows per CPU s")
-
-
-def _cpu_seconds() -> float:
-    """Of this process and of those it has started and waited for."""
-    spent = [resource.getrusage(of) for of in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in spent)
 
 
 def _columns(task: Task) -> tuple[str, ...]:

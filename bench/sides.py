@@ -7,6 +7,7 @@ depend on what was measured before.
 import logging
 import multiprocessing
 import signal
+import traceback
 import warnings
 from collections.abc import Callable
 from multiprocessing.connection import Connection
@@ -33,16 +34,20 @@ class Side:
 
     def __init__(self, make: Make) -> None:
         context = multiprocessing.get_context("spawn")
-        self.ours, theirs = context.Pipe()
+        self.here, there = context.Pipe()
         self.process = context.Process(
-            target=_serve, args=(theirs, make, torch.get_num_threads()), daemon=True
+            target=_serve, args=(there, make, torch.get_num_threads()), daemon=True
         )
         self.process.start()
-        theirs.close()
+        there.close()
 
     def spend(self) -> Spent:
-        self.ours.send(None)
-        found = self.ours.recv()
+        self.here.send(None)
+        try:
+            found = self.here.recv()
+        except EOFError:
+            self.process.join()
+            raise RuntimeError(f"a side ended with code {self.process.exitcode}") from None
         if isinstance(found, Exception):
             raise found
         assert isinstance(found, Spent)
@@ -57,7 +62,7 @@ class Side:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.ours.close()
+        self.here.close()
         if error:
             self.process.terminate()
         self.process.join()
@@ -76,6 +81,7 @@ def _serve(pipe: Connection, make: Make, threads: int) -> None:
                 work = work or make()
                 pipe.send(spend(work))
             except Exception as error:  # raised again on the other end
+                error.add_note(traceback.format_exc())
                 pipe.send(error)
     except EOFError:  # no more is asked
         pass

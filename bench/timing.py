@@ -8,11 +8,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
+from scipy.stats import binom
 
 Work = Callable[[], object]
 Compared = Literal["times less", "times"]
-DRAWS = 2000
+MISSED = 0.05
 PATIENCE = 0.1
 """Processors that others may use before the machine counts as busy."""
 TICKS = Path("/proc/stat")
@@ -22,8 +22,8 @@ TICKS = Path("/proc/stat")
 class Result:
     """``ours`` and ``peer`` are medians over rounds; ``ratio`` is the median of the ratios of
     rounds: peer / ours for ``times less``, else ours / peer. Rounds differ in their rows, but both
-    sides of one have the same. ``kernel`` and ``peer_kernel`` are shares of the CPU time that the
-    kernel took, mostly to hand out memory.
+    sides of one have the same; ``ratios`` are those of all rounds. ``kernel`` and ``peer_kernel``
+    are the shares of the CPU time spent in the kernel.
     """
 
     name: str
@@ -39,6 +39,7 @@ class Result:
     busy: bool = False
     kernel: float | None = None
     peer_kernel: float | None = None
+    ratios: tuple[float, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -55,17 +56,22 @@ class Spent:
 
 
 def spend(work: Work) -> Spent:
-    every, own, kernel = machine_seconds(), own_seconds(), os.times().system
-    wall, cpu = time.perf_counter(), time.process_time()
+    every, own, kernel = machine_seconds(), own_seconds(), kernel_seconds()
+    begun = time.perf_counter()
     work()
-    cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-    others = (machine_seconds() - every) - (own_seconds() - own)
-    return Spent(cpu, os.times().system - kernel, wall, others)
+    wall, cpu = time.perf_counter() - begun, own_seconds() - own
+    others = machine_seconds() - every - cpu
+    return Spent(cpu, kernel_seconds() - kernel, wall, others)
 
 
 def own_seconds() -> float:
     """CPU time of this process and of those it has waited for."""
-    return sum(os.times()[:4])
+    children = os.times()
+    return time.process_time() + children.children_user + children.children_system
+
+
+def kernel_seconds() -> float:
+    return os.times().system + os.times().children_system
 
 
 def machine_seconds() -> float:
@@ -118,25 +124,23 @@ def take_turns(
         busy=busy,
         kernel=_kernel(mine),
         peer_kernel=_kernel(other),
+        ratios=tuple(round(x.cpu / y.cpu, 4) for x, y in zip(a, b, strict=True)),
     )
 
 
 def ratio_of(above: list[float], below: list[float], *, busy: bool) -> tuple[float, float, float]:
-    """The median ratio of a round, and where it lies 95 % of the time; on a busy machine, or in
-    few rounds, all that was seen.
+    """The median ratio of a round and its 95 % interval, from order statistics: whatever the law of
+    the rounds, the k-th least and greatest miss the true median too rarely to matter. On a busy
+    machine, or in fewer than six rounds, all that was seen.
     """
-    ratios = np.array(above) / np.array(below)
-    found = float(np.median(ratios))
-    if busy or len(ratios) < 4:
-        return found, float(ratios.min()), float(ratios.max())
-    drawn = np.random.default_rng(0).integers(0, len(ratios), (DRAWS, len(ratios)))
-    low, high = np.quantile(np.median(ratios[drawn], axis=1), [0.025, 0.975])
-    return found, float(low), float(high)
+    ratios = sorted(a / b for a, b in zip(above, below, strict=True))
+    left = 0 if busy else max(0, int(binom.ppf(MISSED / 2, len(ratios), 0.5)) - 1)
+    return statistics.median(ratios), ratios[left], ratios[-1 - left]
 
 
 def is_busy(times: list[Spent]) -> bool:
     """Someone else computed on this machine meanwhile."""
-    return statistics.median(s.others / max(s.wall, 1e-9) for s in times) > PATIENCE
+    return sum(s.others for s in times) > PATIENCE * sum(s.wall for s in times)
 
 
 def _kernel(times: list[Spent]) -> float:

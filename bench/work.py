@@ -1,6 +1,9 @@
 """The work that is timed: three tasks, 32 rows of each a step, on the sample or other data."""
 
+import os
+import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -44,6 +47,21 @@ class NoRun:
         pass
 
     append_timing = append_metrics
+
+
+@contextmanager
+def empty_cache() -> Iterator[None]:
+    """Nothing was ever tokenised or encoded."""
+    before = os.environ.get("COTRUNK_CACHE")
+    with tempfile.TemporaryDirectory() as empty:
+        os.environ["COTRUNK_CACHE"] = empty
+        try:
+            yield
+        finally:
+            if before is None:
+                del os.environ["COTRUNK_CACHE"]
+            else:
+                os.environ["COTRUNK_CACHE"] = before
 
 
 def settings_of(bench: Bench, *changes: str) -> Settings:
