@@ -152,6 +152,19 @@ def test_stages_change_what_train_says():
     assert (second.freeze, second.epochs, second.lr) == ("nothing", 5, 0.001)
 
 
+def test_a_change_that_every_stage_overrides_is_refused(tmp_path):
+    file = tmp_path / "my.toml"
+    task = 'kind = "binary"\ntext = ["a"]\nlabel = "b"\n'
+    file.write_text(f"[tasks.t]\n{task}[[stages]]\nlr = 1e-3\nepochs = 1\n[[stages]]\nlr = 1e-5\n")
+    assert read_settings(file, ["train.epochs=5"]).stages_of_training[1].epochs == 5
+    with pytest.raises(UserError) as refused:
+        read_settings(file, ["train.lr=1.0"])
+    (line,) = refused.value.lines
+    assert line.startswith(
+        "--set train.lr: it would change nothing, for each of [[stages]] has its own lr"
+    )
+
+
 def test_findings_in_all_stages_come_at_once():
     stages = "stages=[{epohcs = 1}, {lr = 'fast'}, {device = 'cpu'}]"
     assert findings(changed(stages)) == [

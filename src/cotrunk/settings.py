@@ -222,14 +222,18 @@ def check_settings(raw: dict[str, Any], *, place: str, changed: Collection[Keys]
     for number, changes in enumerate(settings.stages, start=1):
         stage = f"{written(('stages',))}stages {number}: "
         wrong += [stage + line for line in _wrong_stage(changes, settings)]
+    wrong += _idle_changes(changed, settings)
     if wrong:
         raise UserError(*wrong)
     return settings
 
 
 def _place(keys: Keys, *, place: str, changed: Collection[Keys]) -> str:
-    by_option = any(keys[: len(change)] == change for change in changed)
-    return "--set " if by_option else f"{place}: "
+    return "--set " if _is_changed(keys, changed) else f"{place}: "
+
+
+def _is_changed(keys: Keys, changed: Collection[Keys]) -> bool:
+    return any(keys[: len(change)] == change for change in changed)
 
 
 def _wrong_stage(changes: dict[str, Any], settings: Settings) -> list[str]:
@@ -239,6 +243,18 @@ def _wrong_stage(changes: dict[str, Any], settings: Settings) -> list[str]:
         return list(_findings(error, changes, Train).values())
     once = [key for key in ONCE_PER_RUN if key in changes]
     return [f"{key} holds for the whole run; write it under [train]" for key in once]
+
+
+def _idle_changes(changed: Collection[Keys], settings: Settings) -> list[str]:
+    """What --set has put into [train], but every stage names."""
+    named = [set(stage) for stage in settings.stages] or [set()]
+    idle = settings.train.model_fields_set.intersection(*named)
+    return [
+        f"--set train.{key}: it would change nothing, for each of [[stages]] has its own {key}; "
+        "change it in the file, or give --set 'stages=[...]'"
+        for key in sorted(idle)
+        if _is_changed(("train", key), changed)
+    ]
 
 
 def _wrong_keep(settings: Settings) -> list[str]:

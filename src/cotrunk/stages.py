@@ -61,12 +61,16 @@ def stream_of(
     return Stream(corpora, law, batch, seed, train.epochs, train.accumulate)
 
 
+def steps_of(train: Train, stream: Stream) -> int:
+    return stream.steps if train.max_steps is None else min(train.max_steps, stream.steps)
+
+
 def plan_stages(parts: Parts, streams: Sequence[Stream]) -> tuple[Planned, ...]:
     """When each stage begins, how long it is, and how to make it."""
     planned: list[Planned] = []
     first = 0
     for train, stream in zip(parts.settings.stages_of_training, streams, strict=True):
-        steps = stream.steps if train.max_steps is None else min(train.max_steps, stream.steps)
+        steps = steps_of(train, stream)
 
         def make(
             tell: Tell,
@@ -261,16 +265,29 @@ def findings_before(
             stream.law, stream.sizes, batch=stream.batch, seed=stream.seed, epochs=stream.epochs
         )
         found += guards.starved_tasks(plans)
-        most, whole = train.max_steps, stream.steps
-        if most and most < whole:
-            turns = (turn.task for step in range(most) for turn in stream.turns(step))
-            found += guards.unreached_tasks(stream.sizes, turns, steps=most, whole=whole)
+    found += _unreached(parts, streams)
     for task in parts.tasks:
         found.append(guards.unreachable_labels(task, parts.network.head_plans[task.name]))
         found.append(guards.rounded_output(task, loss_of(parts.settings, task)))
         if task.name in parts.dev:
             found += _dev_findings(parts, task.name, test)
     return [finding for finding in found if finding is not None]
+
+
+def _unreached(parts: Parts, streams: Sequence[Stream]) -> list[Finding]:
+    """Over all stages together, each as long as it will be."""
+    stages = zip(parts.settings.stages_of_training, streams, strict=True)
+    made = [steps_of(train, stream) for train, stream in stages]
+    whole = sum(stream.steps for stream in streams)
+    if not 0 < sum(made) < whole:
+        return []
+    turns = (
+        turn.task
+        for stream, steps in zip(streams, made, strict=True)
+        for step in range(steps)
+        for turn in stream.turns(step)
+    )
+    return guards.unreached_tasks(parts.train, turns, steps=sum(made), whole=whole)
 
 
 def _dev_findings(parts: Parts, task: str, test: Mapping[str, str]) -> list[Finding]:

@@ -104,10 +104,9 @@ def _refuse_force_alone(*, force: bool, resume: bool) -> None:
 
 
 def _go_on(settings: Settings, base: Path, run: RunFolder, *, title: str, force: bool) -> Document:
+    _refuse_foreign(run)
     with run.lock():
         before = run.read_document("run")
-        if not (isinstance(before, dict) and "settings" in before):
-            raise UserError(f"{run.settings} is not of a run of ours; give another folder")
         job = _prepare(settings, base)
         changes = list(_differences(before, job.record, ""))
         if changes and not force:
@@ -124,6 +123,12 @@ def _go_on(settings: Settings, base: Path, run: RunFolder, *, title: str, force:
             screen.say(f"note: {change}")
         screen.say(f"{title}: {_whence(start, job)}")
         return _train(job, run, start, title=title)
+
+
+def _refuse_foreign(run: RunFolder) -> None:
+    found = run.read_document("run")
+    if not (isinstance(found, dict) and "settings" in found):
+        raise UserError(f"{run.settings} is not of a run of ours; give another folder")
 
 
 def _whence(start: Checkpoint | None, job: Job) -> str:

@@ -342,7 +342,7 @@ def starved_tasks(plans: Sequence[Plan]) -> list[Finding]:
 def unreached_tasks(
     tasks: Iterable[str], turns: Iterable[str], *, steps: int, whole: int
 ) -> list[Finding]:
-    """Tasks without a turn in the first ``steps``, where training is to stop short of the whole."""
+    """Tasks without a turn in the ``steps`` that are made, fewer than the ``whole`` would be."""
     left = set(tasks)
     for task in turns:
         left.discard(task)
@@ -352,7 +352,7 @@ def unreached_tasks(
         Finding(
             "starved-task",
             "train.max_steps",
-            f"task {task} has no batch in the first {steps} of {whole} steps, so it learns nothing",
+            f"task {task} has no batch in the {steps} of {whole} steps that are made",
             "make more steps, or use a law that gives every task its turn",
         )
         for task in sorted(left)
