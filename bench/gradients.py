@@ -120,9 +120,7 @@ def flattened_packed_steps(bench: Bench) -> Work:
 class LibMTL(PaddedSteps):
     """A padded pass of `transformers` for each task, their losses going back one by one.
 
-    LibMTL's trainer writes the losses into one tensor, in place, which chains their graphs: each
-    goes back through all of them, with zeros but in its own, and they must be retained. If not
-    ``chained``, each goes back through its own graph alone.
+    LibMTL's trainer chains their graphs. If not ``chained``, each goes back through its own alone.
     """
 
     def __init__(self, stage: Stage, encoder: nn.Module, *, chained: bool) -> None:
@@ -132,14 +130,21 @@ class LibMTL(PaddedSteps):
     def __call__(self) -> None:
         losses = list(self.losses())
         if self.chained:
-            vector_K = torch.zeros(len(losses))
-            for number, loss in enumerate(losses):
-                vector_K[number] = loss
-            losses = list(vector_K)
+            losses = chain(losses)
         self.optimizer.zero_grad()
         flatten(losses, list(self.encoder.parameters()))
         self.optimizer.step()
         self.step += 1
+
+
+def chain(losses: list[Tensor]) -> list[Tensor]:
+    """The losses written into one tensor, in place, and read again: each goes back through the
+    graphs of all, with zeros but in its own, so that they must be retained.
+    """
+    vector_K = torch.zeros(len(losses))
+    for number, loss in enumerate(losses):
+        vector_K[number] = loss
+    return list(vector_K)
 
 
 def flatten(losses: list[Tensor], trunk: list[nn.Parameter]) -> None:

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from bench.__main__ import keep
+from bench.gradients import chain, flatten
 from bench.sides import Side, compare_apart
 from bench.timing import Result, Spent, ratio_of, take_turns
 from bench.training import operations_of
@@ -88,6 +90,26 @@ def test_results_that_were_measured_otherwise_do_not_stay(tmp_path):
     for name, threads in [("old", 1), ("first", 2), ("second", 2), ("first", 2)]:
         keep(Result(name, 1.0, 2.0, 2.0, 2.0, 2.0), file, {"threads": threads}, "abc")
     assert [one["name"] for one in json.loads(file.read_text())] == ["first", "second"]
+
+
+def test_losses_in_one_tensor_go_back_through_the_graphs_of_all():
+    weights = [torch.ones(2, requires_grad=True) for _ in range(3)]
+    losses = [(number + 1) * weight.sum() for number, weight in enumerate(weights)]
+    torch.autograd.backward(losses[1], retain_graph=True)
+    assert [weight.grad is None for weight in weights] == [True, False, True]
+    torch.autograd.backward(chain(losses)[1])
+    assert [weight.grad.tolist() for weight in weights] == [[0, 0], [4, 4], [0, 0]]
+
+
+def test_flattened_gradients_are_projected_as_in_the_paper():
+    """Of two tasks, so that the random order does not matter."""
+    one, two = torch.tensor([1.0, 2.0, 0.0]), torch.tensor([-3.0, 1.0, 1.0])
+    trunk = [torch.nn.Parameter(torch.zeros(2)), torch.nn.Parameter(torch.zeros(1))]
+    flatten([torch.dot(torch.cat(list(trunk)), gradient) for gradient in (one, two)], trunk)
+    agreement = torch.dot(one, two)
+    assert agreement < 0
+    expected = one - agreement / two.dot(two) * two + two - agreement / one.dot(one) * one
+    torch.testing.assert_close(torch.cat([p.grad for p in trunk]), expected)
 
 
 def test_operations_are_those_that_torch_counts():
