@@ -19,18 +19,20 @@ SHOWN = {
     "A step with PCGrad": {
         "pcgrad-against-torchjd": "torchjd on our encoder",
         "pcgrad-against-libmtl": "LibMTL's way on transformers",
-        "pcgrad-against-retained-packed": "LibMTL's way on our encoder, one graph",
+        "pcgrad-against-loss-by-loss": "the same, each loss by its own graph",
+        "pcgrad-against-retained-packed": "flattened on our encoder, one graph",
     },
     "Answers to texts": {
         "infer-file-order": "transformers, in file order",
         "infer-sorted": "transformers, sorted by length",
         "infer-onnx": "ONNX Runtime, sorted",
+        "infer-onnx-int8": "ONNX Runtime in int8, ours in float32",
         "infer-sentence-transformers": "sentence-transformers",
         "infer-int8": "ours in int8, transformers sorted",
         "three-tasks-S6-three-models": "three tasks: three transformers models",
     },
 }
-LEFT, WIDTH, ROW, MOST = 330, 460, 26, 5.0
+LEFT, WIDTH, ROW, MOST = 330, 460, 26, 8.0
 INK, FAINT = "#1f2933", "#e4e7eb"
 
 

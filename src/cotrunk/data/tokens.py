@@ -87,14 +87,13 @@ class Tokeniser:
         lowered = text.lower()  # of bytes, so of ASCII letters only
         return any(token in lowered for token in self.added)
 
-    def _is_plain(self, word: bytes) -> bool:
-        return PLAIN.fullmatch(word) is not None and not self._holds_added(word)
-
     def _learn(self, fresh: list[bytes]) -> None:
         """Ask the tokenizer about words that were not known. Plain ones can be asked in one go."""
         if not fresh:
             return
-        is_plain = np.array([self._is_plain(word) for word in fresh])
+        is_plain = np.array([PLAIN.fullmatch(word) is not None for word in fresh])
+        if self._holds_added(b" ".join(fresh)):  # rare, so it is asked once about all
+            is_plain &= [not self._holds_added(word) for word in fresh]
         plain = self._plain_words(list(compress(fresh, is_plain)))
         other = self._each_word(list(compress(fresh, ~is_plain)))
         length = np.empty(len(fresh), np.int64)
