@@ -104,7 +104,7 @@ def _three_files(bench: Bench, pooling: str, *, suffix: str) -> Iterator[Result]
             lambda in_order=in_order: [  # type: ignore[misc]
                 texts.theirs(texts.torch, in_order=in_order) for texts in every
             ],
-            rounds=bench.rounds(9),
+            rounds=bench.rounds(6),
         )
 
 
@@ -117,7 +117,7 @@ def against_onnx(bench: Bench) -> Iterator[Result]:
             name,
             texts.ours,
             lambda encode=encode: texts.theirs(encode, in_order=False),  # type: ignore[misc]
-            rounds=bench.rounds(9),
+            rounds=bench.rounds(6),
         )
 
 
@@ -128,7 +128,7 @@ def int8_against_transformers(bench: Bench) -> Iterator[Result]:
         "infer-int8",
         texts.ours,
         lambda: texts.theirs(texts.torch, in_order=False),
-        rounds=bench.rounds(9),
+        rounds=bench.rounds(6),
     )
 
 
@@ -142,7 +142,7 @@ def int8_against_onnx(bench: Bench) -> Iterator[Result]:
     def peer() -> np.ndarray:
         return texts.theirs(rough, in_order=False)
 
-    rounds = bench.rounds(9)
+    rounds = bench.rounds(6)
     yield compare("infer-int8-against-onnx-int8", texts.ours, peer, rounds=rounds)
     mine, other = _deviation(texts.ours()["sst"], exact), _deviation(peer(), exact)
     ratio, unit = other / mine, "of the spread"
@@ -268,7 +268,7 @@ def three_tasks(bench: Bench) -> Iterator[Result]:
             f"three-tasks-{name}-of-one",
             lambda texts=texts: texts.ours(*every),  # type: ignore[misc]
             texts.ours,
-            rounds=bench.rounds(9),
+            rounds=bench.rounds(6),
             meaning="times",
         )
         yield compare(
