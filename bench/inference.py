@@ -104,7 +104,7 @@ def _three_files(bench: Bench, pooling: str, *, suffix: str) -> Iterator[Result]
             lambda in_order=in_order: [  # type: ignore[misc]
                 texts.theirs(texts.torch, in_order=in_order) for texts in every
             ],
-            rounds=bench.rounds(6),
+            rounds=bench.rounds(15),
         )
 
 
