@@ -11,6 +11,7 @@ from typing import Any
 from torch import Tensor
 
 from cotrunk.blueprint import head_plans, plan_of, tasks_of, views_of, with_dropout
+from cotrunk.changes import apply_changes
 from cotrunk.data.packing import Packed
 from cotrunk.data.text import lay_out, template_of
 from cotrunk.done import untold
@@ -20,7 +21,7 @@ from cotrunk.learn.train import make_step
 from cotrunk.model.initial import initialise
 from cotrunk.model.network import Network
 from cotrunk.model.pretrained import find, load_tokenizer
-from cotrunk.settings import Settings, apply_changes, check_settings
+from cotrunk.settings import Settings, check_settings
 from cotrunk.stages import Parts, make_stage, stream_of
 
 BERT_BASE: dict[str, Any] = {"layers": 12, "width": 768, "inner": 3072, "heads": 12}

@@ -19,6 +19,7 @@ README = Path(__file__).parents[1] / "README.md"
 
 ORDER = [
     {"errors", "streams", "signals", "done"},
+    {"changes"},
     {"tasks", "settings", "sample"},
     {"data"},
     {"model"},

@@ -8,6 +8,7 @@ from typing import Any, get_args
 import pytest
 
 from cotrunk import tasks
+from cotrunk.changes import apply_changes
 from cotrunk.data import formats, sampling
 from cotrunk.errors import UserError
 from cotrunk.learn import balance, combine, losses, optimizer, smooth
@@ -21,7 +22,6 @@ from cotrunk.settings import (
     Settings,
     TaskPart,
     Train,
-    apply_changes,
     check_settings,
     read_settings,
 )

@@ -232,10 +232,11 @@ def load_model(folder: Path, *, which: str = "best", device: str = "cpu") -> Mod
     if not re.fullmatch(r"final|best(-[A-Za-z0-9_-]+)?", which):
         raise UserError(f"--which {which}: give best, final or best-TASK")
     if not (place.is_dir() or place.with_name(f"{which}.old").is_dir()):
-        raise UserError(
-            f"{folder} has no {which}/: its training has not got that far; "
-            "go on with it, by `cotrunk train` with --resume"
-        )
+        if run.is_finished and which.startswith("best-"):
+            why = "it was trained without train.keep_each = true, or has no such task"
+        else:
+            why = "its training has not got that far; go on, by `cotrunk train` with --resume"
+        raise UserError(f"{folder} has no {which}/: {why}")
     checkpoint = read_checkpoint(place)
     documents = checkpoint.documents
     settings = check_settings(documents["settings"], place=f"{place}/settings.json")

@@ -9,11 +9,11 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 from pydantic_core import ErrorDetails
 
+from cotrunk.changes import Keys, apply_changes, is_changed
 from cotrunk.errors import UserError, did_you_mean
 
 Share = Annotated[float, Field(ge=0, lt=1)]
 Positive = Annotated[int, Field(ge=1)]
-Keys = tuple[str, ...]
 NAME = r"^[A-Za-z][A-Za-z0-9_-]*$"
 DEVICE = r"^(auto|cpu|mps|cuda(:[0-9]{1,3})?)$"
 TaskName = Annotated[str, StringConstraints(pattern=NAME, max_length=64)]
@@ -229,11 +229,7 @@ def check_settings(raw: dict[str, Any], *, place: str, changed: Collection[Keys]
 
 
 def _place(keys: Keys, *, place: str, changed: Collection[Keys]) -> str:
-    return "--set " if _is_changed(keys, changed) else f"{place}: "
-
-
-def _is_changed(keys: Keys, changed: Collection[Keys]) -> bool:
-    return any(keys[: len(change)] == change for change in changed)
+    return "--set " if is_changed(keys, changed) else f"{place}: "
 
 
 def _wrong_stage(changes: dict[str, Any], settings: Settings) -> list[str]:
@@ -253,7 +249,7 @@ def _idle_changes(changed: Collection[Keys], settings: Settings) -> list[str]:
         f"--set train.{key}: it would change nothing, for each of [[stages]] has its own {key}; "
         "change it in the file, or give --set 'stages=[...]'"
         for key in sorted(idle)
-        if _is_changed(("train", key), changed)
+        if is_changed(("train", key), changed)
     ]
 
 
@@ -278,36 +274,6 @@ def _findings(
         name = ".".join(keys) or "the file"
         lines[keys] = f"{before}, or {rule}" if before else f"{name}{found}{rule}"
     return lines
-
-
-def apply_changes(raw: dict[str, Any], changes: list[str]) -> set[Keys]:
-    """Change ``raw``; returns where it has become what the changes say."""
-    changed: set[Keys] = set()
-    for change in changes:
-        changed.add(_apply(raw, change))
-    return changed
-
-
-def _apply(raw: dict[str, Any], change: str) -> Keys:
-    """Set ``train.epochs=2`` in a nested table; the value is TOML, else taken as a string.
-
-    Returns the keys of the value, or of the first table that had to be made for it.
-    """
-    key, sign, value = change.partition("=")
-    path = tuple(key.strip().split("."))
-    if not sign or not all(path):
-        raise UserError(f"--set {change}: write key=value, for example --set train.epochs=2")
-    table, there = raw, 0
-    for part in path[:-1]:
-        there += part in table
-        table = table.setdefault(part, {})
-        if not isinstance(table, dict):
-            raise UserError(f"--set {change}: {part!r} is a value, not a table")
-    try:
-        table[path[-1]] = tomllib.loads(f"value = {value.strip()}")["value"]
-    except tomllib.TOMLDecodeError:
-        table[path[-1]] = value.strip()
-    return path[: there + 1]
 
 
 def _path(details: ErrorDetails, raw: dict[str, Any]) -> Keys:

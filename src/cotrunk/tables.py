@@ -54,17 +54,19 @@ def show_int8(title: str, document: Document) -> None:
 
 
 def show_worst(worst: Mapping[str, Sequence[Document]]) -> None:
-    """The rows of each task that are most wrong, with their texts as the model reads them."""
+    """The rows of each task that are most wrong."""
     for task, rows in worst.items():
         out().print(f"\n{task}: most wrong")
         for row in rows:
             label, predicted = (_short(row[key]) for key in ("label", "prediction"))
             out().print(
-                f"line {row['line']}: {predicted} instead of {label}, error {row['error']:.3f}"
+                f"line {row['line']}, id {row['id']}: {predicted} instead of {label}, "
+                f"error {row['error']:.3f}"
             )
             for text in row["texts"]:
                 out().print(f"    {text}")
     out().print("\nerror: the chance that the label was not given; of a score, how far off it is")
+    out().print("texts are shown as the model reads them")
 
 
 def _short(label: str | float) -> str:

@@ -21,6 +21,12 @@ def test_a_run_that_has_no_network_yet_is_refused(cotrunk, run, command):
     assert "has no best/: its training has not got that far" in said.err
 
 
+def test_a_best_network_that_was_not_kept_is_not_promised_by_more_training(cotrunk, run):
+    said = cotrunk("evaluate", run, "--which", "best-mood")
+    assert said.code == 2
+    assert "has no best-mood/: it was trained without train.keep_each = true" in said.err
+
+
 def test_damaged_weights_are_refused(cotrunk, run):
     weights = run / "best" / "model.safetensors"
     content = bytearray(weights.read_bytes())

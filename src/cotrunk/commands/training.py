@@ -228,6 +228,9 @@ def _differences(before: object, now: object, place: str) -> Iterator[str]:
     if isinstance(before, dict) and isinstance(now, dict):
         for key in dict.fromkeys([*before, *now]):
             yield from _differences(before.get(key), now.get(key), f"{place}.{key}".lstrip("."))
+    elif before != now and before and now and place.startswith("data."):
+        _, split, task = place.split(".")
+        yield f"tasks.{task}.{split}: its file has other contents now"
     elif before != now and place not in MAY_DIFFER:
         was, is_now = ("not set" if x is None else repr(x) for x in (before, now))
         yield f"{place.removeprefix('settings.')}: was {was}, is now {is_now}"

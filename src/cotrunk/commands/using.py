@@ -85,8 +85,9 @@ def _worst(model: Model, task: Task, corpus: Corpus, found: "_Timed", count: int
     """The rows of a task that are most wrong, the worst first; texts as the model reads them."""
     output, gold = found.outputs[task.name], np.asarray(corpus.label)
     error, predicted = errors(task, output, gold), decide(task, output)
+    wrong = np.isfinite(error) & (predicted != gold)
     order = np.argsort(-error, kind="stable")
-    worst = order[np.isfinite(error[order])][:count].tolist()
+    worst = order[wrong[order]][:count].tolist()
     return [
         {
             "line": int(corpus.line[row]),

@@ -3,8 +3,9 @@
 import tomllib
 from pathlib import Path
 
+from cotrunk.changes import apply_changes
 from cotrunk.errors import UserError, did_you_mean
-from cotrunk.settings import Settings, apply_changes, check_settings
+from cotrunk.settings import Settings, check_settings
 
 FOLDER = Path(__file__).parent
 DEMO = ("1-bert", "3-bert", "hybrid-bert")
