@@ -56,7 +56,7 @@ def show_int8(title: str, document: Document) -> None:
 def show_worst(worst: Mapping[str, Sequence[Document]]) -> None:
     """The rows of each task that are most wrong."""
     for task, rows in worst.items():
-        out().print(f"\n{task}: most wrong")
+        out().print(f"\n{task}: {'most wrong' if rows else 'no row is wrong'}")
         for row in rows:
             label, predicted = (_short(row[key]) for key in ("label", "prediction"))
             out().print(
