@@ -1,5 +1,6 @@
 """Settings -> a run that can start, or a trained network. The place where all parts meet."""
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -148,7 +149,7 @@ def prepare(settings: Settings, base: Path, *, tell: Tell = untold) -> Job:
         "settings": settings.model_dump(),
         "base": str(base.resolve()),
         "config": config_from_shape(shape),
-        "tokenizer": tokenizer.to_str(),
+        "tokenizer": json.loads(tokenizer.to_str()),
     }
     test = {
         name: file_digest(source.path)
@@ -245,7 +246,7 @@ def load_model(folder: Path, *, which: str = "best", device: str = "cpu") -> Mod
     network = Network(shape, plan_of(settings, shape), tasks, head_plans(settings, tasks))
     network.load_state_dict(checkpoint.tensors("model"), strict=True)
     network.to(device_of(device))
-    tokenizer = Tokenizer.from_str(documents["tokenizer"])
+    tokenizer = Tokenizer.from_str(json.dumps(documents["tokenizer"]))
     return Model(
         network,
         tokenizer,

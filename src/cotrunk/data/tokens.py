@@ -14,7 +14,7 @@ from tokenizers import Encoding, Tokenizer
 REMEMBERED_LETTERS = 1 << 21
 """Some 300,000 words, or 50 MB. Then all are forgotten; those in use are soon learned again."""
 
-PLAIN = re.compile(rb"[!-~]+")
+PLAIN = re.compile(rb"[!-~]+")  # visible ASCII
 PART = re.compile(rb"[A-Za-z0-9]+|[^A-Za-z0-9]")
 
 
@@ -31,7 +31,8 @@ class Tokeniser:
 
     What a BERT tokenizer makes of a word, which is anything between two blanks, does not depend on
     the words around it. So a dictionary answers for it, six times faster. A text that holds a
-    special token counts as one word. Any other tokenizer is asked about every text.
+    special token counts as one word. Any other tokenizer is asked about every text, and so is one
+    with an added token that is not plain (see ``_is_plain``).
     """
 
     words: "_Words"
@@ -43,8 +44,8 @@ class Tokeniser:
         self.tokenizer = tokenizer
         spelled = json.loads(tokenizer.to_str())
         self.added = tuple(token["content"].encode().lower() for token in spelled["added_tokens"])
-        spaced = any(b" " in token for token in self.added)
-        self.word_by_word = _is_word_by_word(spelled) and not spaced
+        are_plain = all(map(_is_plain, spelled["added_tokens"]))
+        self.word_by_word = _is_word_by_word(spelled) and are_plain
         self.lowercase = self.word_by_word and spelled["normalizer"]["lowercase"]
         self.alone = Lock()
         self._forget()
@@ -111,8 +112,9 @@ class Tokeniser:
         """Words of visible ASCII as one text: its parts are known, and each token tells its own."""
         parts = [1 if word.isalnum() else len(PART.findall(word)) for word in words]
         joined = self.tokenizer.encode(b" ".join(words).decode(), add_special_tokens=False)
-        of_part = np.bincount(np.array(joined.word_ids, np.int64), minlength=sum(parts))
-        assert len(of_part) == sum(parts), "the tokenizer does not split words as BERT's does"
+        of_part = np.bincount(np.array(joined.word_ids, np.int64))
+        if len(of_part) != sum(parts):  # say, a token was added to the tokenizer meanwhile
+            return self._each_word(words)
         return Ids(np.array(joined.ids, np.uint32), _sums(of_part, parts))
 
     def _each_word(self, words: list[bytes]) -> Ids:
@@ -167,3 +169,14 @@ def _is_word_by_word(spelled: dict[str, object]) -> bool:
         for name in ("normalizer", "pre_tokenizer", "model")
     ]
     return kinds == ["BertNormalizer", "BertPreTokenizer", "WordPiece"]
+
+
+def _is_plain(added: dict[str, object]) -> bool:
+    """Whether an added token can be found by comparing bytes, and never reaches beyond a word.
+
+    A normalized token is normalized first: "[CAFÉ]" then matches "[cafe]", and a non-breaking space
+    a blank. Visible ASCII only changes its case. Other text may become such a token, as "[café]"
+    becomes "[cafe]", but it stays within a word, and a word that is not plain is asked by itself.
+    """
+    looks_around = added["lstrip"] or added["rstrip"] or added["single_word"]
+    return PLAIN.fullmatch(str(added["content"]).encode()) is not None and not looks_around
