@@ -84,12 +84,19 @@ def show_plan(ledger: Ledger, reads: Mapping[str, Sequence[str]]) -> None:
 
 
 def show_dry_run(document: Document) -> None:
+    """A row per epoch and task."""
     rows = []
     for epoch in document["sampling"]:
-        shares = "  ".join(f"{t} {p:.4f}" for t, p in epoch["probabilities"].items())
-        batches = "  ".join(f"{t} {n:,}" for t, n in epoch["batches"].items())
-        rows.append([str(epoch["epoch"] + 1), shares, batches])
-    out().print(table("", ["epoch", "share of batches", "batches"], rows))
+        name = str(epoch["epoch"] + 1)
+        for task, share in epoch["probabilities"].items():
+            batches, size = epoch["batches"][task], epoch["rows"][task]
+            factor = f"{epoch['factors'][task]:.4g}"
+            rows.append([name, task, f"{share:.4f}", f"{batches:,}", f"{size:,}", factor])
+            name = ""
+    columns = ["epoch", "task", "share of batches", "batches", "rows per batch", "loss factor"]
+    made = table("", columns, rows)
+    made.columns[1].justify = "left"
+    out().print(made)
     steps, parameters = document["steps"], document["parameters"]
     out().print(f"{counted(steps, 'step')}, {counted(parameters, 'parameter')}")
 

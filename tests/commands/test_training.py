@@ -9,7 +9,9 @@ import torch
 from calling import TASKS, files
 
 from cotrunk.data.cache import cache_folder
+from cotrunk.data.sampling import Law, dry_run
 from cotrunk.runs.folder import RunFolder
+from cotrunk.tables import show_dry_run
 from toy import write_rows
 
 
@@ -44,11 +46,38 @@ def test_a_dry_run_says_what_would_be_trained_and_writes_nothing(cotrunk, toy):
     assert document["steps"] == 10
     assert [epoch["epoch"] for epoch in document["sampling"]] == [0, 1]
     for epoch in document["sampling"]:
-        assert set(epoch) == {"epoch", "probabilities", "batches"}
+        assert set(epoch) == {"epoch", "probabilities", "batches", "rows", "factors"}
         assert sum(epoch["probabilities"].values()) == pytest.approx(1)
         assert epoch["batches"] == dict.fromkeys(TASKS, 5)
+        assert epoch["rows"] == dict.fromkeys(TASKS, 8)
+        assert epoch["factors"] == dict.fromkeys(TASKS, 1.0)
     assert "10 steps" in cotrunk("train", toy, "--dry-run").out
     assert files(toy.parent) == before
+
+
+def test_a_dry_run_shows_the_rows_and_loss_factors_of_scaled(cotrunk, toy):
+    """40 rows of each task; batches of 4 make it 10 steps, of 4 rows for each task."""
+    changes = ["train.sampling=scaled", "tasks.mood.batch=4", "train.epochs=1"]
+    (epoch,) = cotrunk("train", toy, "--dry-run", "--json", "--set", *changes).document["sampling"]
+    assert epoch["rows"] == dict.fromkeys(TASKS, 4)
+    assert epoch["factors"] == dict.fromkeys(TASKS, 2.0)
+    shown = cotrunk("train", toy, "--dry-run", "--set", *changes).out.splitlines()
+    assert shown[0].endswith("share of batches  batches  rows per batch  loss factor")
+    rows = [line.split()[-5:] for line in shown[1:4]]
+    assert rows == [[task, "0.3333", "10", "4", "2"] for task in TASKS]
+
+
+def test_a_dry_run_shows_the_figures_of_method_1(capsys):
+    """BERT Mastery, section 3.5: 2, 32 and 2 rows of the course's tasks, losses times 17, 1/8."""
+    course = {"sst": 8544, "para": 141506, "sts": 6040}
+    plans = dry_run(Law("scaled"), course, batch=32, seed=0, epochs=1)
+    show_dry_run({"sampling": plans, "steps": 4423, "parameters": 1})
+    shown = [line.split()[-5:] for line in capsys.readouterr().out.splitlines()[1:4]]
+    assert shown == [
+        ["sst", "0.3333", "4,423", "2", "17"],
+        ["para", "0.3333", "4,423", "32", "0.125"],
+        ["sts", "0.3333", "4,423", "2", "17"],
+    ]
 
 
 @pytest.mark.parametrize(

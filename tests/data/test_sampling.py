@@ -235,6 +235,24 @@ def test_a_dry_run_counts_what_the_run_will_see(name):
         assert list(plan["probabilities"]) == list(TOY)
 
 
+@pytest.mark.parametrize("name", LAWS)
+def test_a_dry_run_says_the_rows_and_the_loss_factor_of_every_task(name):
+    batch = {"a": 1, "b": 4, "c": 3}
+    for plan in dry_run(Law(name), TOY, batch=batch, seed=5, epochs=2):
+        assert list(plan["rows"]) == list(plan["factors"]) == list(TOY)
+        for step in turns(Law(name), batch=batch, seed=5, epoch=plan["epoch"], epochs=2):
+            for turn in step:
+                assert turn.rows == plan["rows"][turn.task]
+                assert turn.factor == plan["factors"][turn.task]
+
+
+def test_a_dry_run_of_scaled_says_the_figures_of_method_1():
+    (plan,) = dry_run(Law("scaled"), COURSE, batch=32, seed=0, epochs=1)
+    assert plan["batches"] == dict.fromkeys(COURSE, 4423)
+    assert plan["rows"] == {"sst": 2, "para": 32, "sts": 2}
+    assert plan["factors"] == {"sst": 17, "para": 0.125, "sts": 17}
+
+
 def test_an_unknown_law_lists_the_known_ones():
     with pytest.raises(UserError, match="'anealed' is not one of together, largest") as error:
         Law("anealed")

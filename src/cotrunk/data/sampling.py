@@ -132,11 +132,13 @@ class Turns(Sequence[tuple[Turn, ...]]):
 
 
 class Plan(TypedDict):
-    """One epoch before it is run: the law's shares, and the exact number of batches."""
+    """An epoch before it is run. ``rows`` are those of a full batch, ``factors`` of the losses."""
 
     epoch: int
     probabilities: dict[str, float]
     batches: dict[str, int]
+    rows: dict[str, int]
+    factors: dict[str, float]
 
 
 def together(epoch: Epoch) -> Filling:
@@ -268,8 +270,15 @@ def dry_run(
     plans = []
     for epoch in range(epochs):
         filling = _fill(law, sizes, batch=batch, seed=seed, epoch=epoch, epochs=epochs)
-        batches = Turns(filling).counts()
-        plans.append(Plan(epoch=epoch, probabilities=dict(filling.shares), batches=batches))
+        plans.append(
+            Plan(
+                epoch=epoch,
+                probabilities=dict(filling.shares),
+                batches=Turns(filling).counts(),
+                rows={task: filling.rows[task] for task in sizes},
+                factors=dict(filling.factors),
+            )
+        )
     return plans
 
 
