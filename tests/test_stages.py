@@ -249,6 +249,30 @@ def test_stages_that_are_all_frozen_cannot_train_a_copied_encoder(staged, capsys
     assert 'train.freeze = "encoder", but the plan copies layers.1' in refusal(staged, capsys)
 
 
+FLAT = 'warmup = 0, but schedule = "one-cycle" needs a share of the steps to rise in; '
+
+
+def test_one_cycle_without_warmup_is_refused_with_what_to_write(toy, capsys):
+    changes = ["train.schedule=one-cycle", "train.warmup=0.0"]
+    assert refusal(toy, capsys, *changes) == (
+        f"error: train.{FLAT}leave train.warmup out, or set it above 0, "
+        "as in --set train.warmup=0.3"
+    )
+    dry = [toy, toy.parent / "run", "--dry-run", "--set"]
+    assert train(*dry, *changes, "train.warmup=0.3") == 0
+    assert train(*dry, "train.schedule=one-cycle") == 0
+
+
+def test_one_cycle_without_warmup_is_refused_in_every_stage(staged, capsys):
+    staged.write_text(staged.read_text() + 'schedule = "one-cycle"\n')
+    line = refusal(staged, capsys, "train.warmup=0")
+    assert line.startswith(f"error: stages 2: train.{FLAT}leave train.warmup out")
+    staged.write_text(staged.read_text() + "warmup = 0\n")
+    line = refusal(staged, capsys)
+    assert line.startswith(f"error: stages 2: {FLAT}leave warmup out")
+    assert line.endswith("or set it above 0 there, as in warmup = 0.3")
+
+
 def test_a_wrong_key_in_a_stage_is_named_with_its_stage(staged, capsys):
     staged.write_text(staged.read_text().replace("lr = 1e-4", "learning_rate = 1e-4"))
     line = refusal(staged, capsys)

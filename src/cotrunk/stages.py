@@ -222,6 +222,22 @@ def refuse_senseless_training(settings: Settings) -> None:
             raise UserError(
                 'train.smooth = "smart" nudges the embeddings, which freeze = "encoder" passes by'
             )
+    _refuse_one_cycle_without_rise(settings)
+
+
+def _refuse_one_cycle_without_rise(settings: Settings) -> None:
+    for number, train in enumerate(settings.stages_of_training):
+        if train.schedule != "one-cycle" or train.warmup != 0:
+            continue
+        place, key, fix = "", "train.warmup", ", as in --set train.warmup=0.3"
+        if settings.stages:
+            place = f"stages {number + 1}: "
+            if "warmup" in settings.stages[number]:  # --set train.warmup would not reach it
+                key, fix = "warmup", " there, as in warmup = 0.3"
+        raise UserError(
+            f'{place}{key} = 0, but schedule = "one-cycle" needs a share of the steps to rise in; '
+            f"leave {key} out, or set it above 0{fix}"
+        )
 
 
 def refuse_idle_methods(settings: Settings, network: Network) -> None:
