@@ -55,6 +55,55 @@ def test_the_trace_norm_is_the_sum_of_singular_values():
     torch.testing.assert_close(trace_norm(rows), torch.linalg.matrix_norm(rows, ord="nuc"))
 
 
+def slope_of_trace_norm(rows: torch.Tensor) -> torch.Tensor:
+    rows = rows.clone().requires_grad_()
+    trace_norm(rows).backward()
+    return rows.grad
+
+
+def apart_by(gap: float, *, copies: int, size: int, centre: float = 0.0) -> torch.Tensor:
+    """Copies of one float32 parameter, each ``gap`` away from a common start."""
+    random = torch.Generator().manual_seed(size)
+    start = centre + 0.1 * torch.randn(1, size, generator=random)
+    return start + gap * torch.randn(copies, size, generator=random)
+
+
+@pytest.mark.parametrize("centre", [0.0, 1.0], ids=["weights", "norms"])
+@pytest.mark.parametrize("copies", [2, 3, 5])
+@pytest.mark.parametrize("size", [8, 300, 40_000])
+def test_the_slope_of_the_trace_norm_is_exact_while_copies_are_close(size, copies, centre):
+    """Against the singular vectors in float64: the slope of the sum of singular values is U V'."""
+    rows = apart_by(1e-4, copies=copies, size=size, centre=centre)
+    u, sigma, vt = torch.linalg.svd(rows.double(), full_matrices=False)
+    found = slope_of_trace_norm(rows)
+    assert found.dtype == rows.dtype
+    assert (found.double() - u @ vt).norm() <= 1e-6 * (u @ vt).norm()
+    assert trace_norm(rows).item() == pytest.approx(sigma.sum().item(), rel=1e-6)
+
+
+@pytest.mark.parametrize("copies", [2, 3, 5])
+@pytest.mark.parametrize("size", [1, 8, 300, 40_000])
+def test_equal_copies_get_the_least_subgradient_of_the_trace_norm(size, copies):
+    """One singular value, with the copies' own direction; the directions of value 0 add nothing."""
+    row = apart_by(0.0, copies=1, size=size, centre=1.0)
+    expected = (row / row.norm()).expand(copies, -1) / copies**0.5
+    torch.testing.assert_close(slope_of_trace_norm(row.repeat(copies, 1)), expected)
+
+
+def test_two_equal_copies_and_a_third_have_a_finite_slope():
+    rows = apart_by(1e-4, copies=2, size=300)[[0, 0, 1]]
+    u, sigma, vt = torch.linalg.svd(rows.double(), full_matrices=False)
+    assert sigma[2] < 1e-12 * sigma[0]
+    expected = (u[:, :2] @ vt[:2]).float()
+    torch.testing.assert_close(slope_of_trace_norm(rows), expected, rtol=0, atol=1e-6)
+
+
+def test_copies_that_are_all_zero_have_no_slope():
+    """As biases are when a run starts."""
+    assert not slope_of_trace_norm(torch.zeros(3, 40)).any()
+    assert trace_norm(torch.zeros(3, 40)) == 0
+
+
 def test_the_trace_norm_is_least_when_copies_are_equal():
     row = torch.randn(1, 40, dtype=torch.float64)
     equal = row.repeat(3, 1)
