@@ -22,7 +22,7 @@ from torch import Tensor
 from cotrunk.model.heads import HeadPlan, Read
 from cotrunk.model.initial import initialise
 from cotrunk.model.network import Network
-from cotrunk.model.noise import SILENCE
+from cotrunk.model.noise import SILENCE, Noise
 from cotrunk.runs.checkpoint import read_checkpoint, write_checkpoint
 from cotrunk.tasks import Task
 
@@ -38,9 +38,11 @@ def made(scheme: Scheme) -> Network:
     return filled(network_of(scheme))
 
 
-def answers(network: Network, scheme: Scheme, task: Task, asked: list[str]) -> dict[str, Tensor]:
+def answers(
+    network: Network, scheme: Scheme, task: Task, asked: list[str], noise: Noise = SILENCE
+) -> dict[str, Tensor]:
     text, sides = texts(task, scheme.view(task))
-    return network(text, sides, asked, SILENCE)
+    return network(text, sides, asked, noise)
 
 
 def all_answers(network: Network, scheme: Scheme) -> dict[str, Tensor]:
@@ -57,13 +59,28 @@ def assert_same(found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
         torch.testing.assert_close(found[task], output, rtol=0, atol=1e-12)
 
 
-def gradients(network: Network, scheme: Scheme, task: str) -> dict[str, Tensor]:
+def gradients(
+    network: Network, scheme: Scheme, task: str, noise: Noise = SILENCE
+) -> dict[str, Tensor]:
     """What a task's loss sends to each parameter that it reaches at all."""
     network.zero_grad(set_to_none=True)
-    output = answers(network, scheme, BY_NAME[task], [task])[task]
+    output = answers(network, scheme, BY_NAME[task], [task], noise)[task]
     weight = torch.linspace(-1, 2, output.numel(), dtype=output.dtype).view_as(output)
     (output * weight).square().sum().backward()
     return {n: p.grad.to_dense() for n, p in network.named_parameters() if p.grad is not None}
+
+
+def assert_moved_as_said(network: Network, scheme: Scheme, *key: int) -> None:
+    """``moved_by`` names the tasks whose loss gives a parameter a gradient, and no others.
+
+    ``key`` is that of the dropout; without one nothing is dropped.
+    """
+    moved_by = network.moved_by()
+    for task in NAMES:
+        expected = {name for name, group in moved_by.items() if task in group}
+        found = gradients(network, scheme, task, Noise(*key))
+        assert found.keys() == expected
+        assert all(grad.any() for grad in found.values())
 
 
 @with_schemes
@@ -75,21 +92,47 @@ def test_copies_that_start_equal_change_no_output(scheme):
 
 @with_schemes
 def test_a_task_moves_exactly_the_parameters_it_is_said_to_move(scheme):
-    network = made(scheme)
-    moved_by = network.moved_by()
-    for task in NAMES:
-        expected = {name for name, group in moved_by.items() if task in group}
-        found = gradients(network, scheme, task)
-        assert found.keys() == expected - last_layers_read_below(scheme, task)
-        assert all(grad.any() for grad in found.values())
+    assert_moved_as_said(made(scheme), scheme)
 
 
-def last_layers_read_below(scheme: Scheme, task: str) -> set[str]:
-    """A reader of hidden features moves all of a head but its last layer; these are counted in."""
-    if not any(read.what == "hidden" for read in scheme.head("sts").reads):
-        return set()
-    heads = {name: f"heads.{name}.layers.{scheme.head(name).depth - 1}" for name in NAMES}
-    return {f"{heads[n]}.{kind}" for n in NAMES if n != task for kind in ("weight", "bias")}
+@pytest.mark.parametrize("combine", ["concat", "attention"])
+@pytest.mark.parametrize("gradient", ["stop", "frozen", "flow", 0.5])
+@pytest.mark.parametrize("what", ["logits", "probabilities", "hidden"])
+def test_a_reader_moves_exactly_what_it_is_said_to_move(what, gradient, combine):
+    """rude and para read sst, sts reads both; above shared layers each has one of its own."""
+    heads = reading(what, gradient, combine=combine)
+    variants = {
+        "two layers": {},
+        "projection": {"projection": True},
+        "dropout": {"dropout": 0.2, "inner_dropout": 0.2, "output_dropout": 0.2},
+        "one layer": {"depth": 1},
+        "three layers": {"depth": 3},
+    }
+    for changes in variants.values():
+        # Not relu: of six units, all may be off in all three rows.
+        changed = {n: replace(plan, activation="gelu", **changes) for n, plan in heads.items()}
+        scheme = Scheme("S2 I", heads=changed)
+        assert_moved_as_said(filled(network_of(scheme)), scheme, 1, 2, 3)
+
+
+def test_a_chain_moves_the_last_layer_that_only_some_of_its_readers_pass_by():
+    """rude reads what sst says, para what it hides; sts reads one of the two."""
+
+    def last_of_sst_moves(source: str, what: str) -> frozenset[str]:
+        heads = {
+            "sst": HeadPlan(depth=2, width=6),
+            "rude": HeadPlan(depth=2, width=6, reads=(Read("sst", "logits", "flow"),)),
+            "para": HeadPlan(depth=2, width=6, reads=(Read("sst", "hidden", "flow"),)),
+            "sts": HeadPlan(reads=(Read(source, what, "flow"),)),
+        }
+        scheme = Scheme("I3", heads=heads)
+        network = filled(network_of(scheme))
+        assert_moved_as_said(network, scheme)
+        return network.moved_by()["heads.sst.layers.1.weight"]
+
+    for what in ("logits", "hidden"):
+        assert last_of_sst_moves("rude", what) == {"sst", "rude", "sts"}
+        assert last_of_sst_moves("para", what) == {"sst", "rude"}
 
 
 @with_schemes

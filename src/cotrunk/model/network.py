@@ -152,14 +152,23 @@ class Network(nn.Module):
             for read in self.head_plans[reader].reads:
                 if read.stops:
                     continue
+                kept = self._kept_by(read)
                 for name, group in moved.items():
-                    kept = read.gradient == "frozen" and name.startswith(f"heads.{read.task}.")
-                    if read.task in group and not kept:
+                    if read.task in group and not name.startswith(kept):
                         moved[name] = group | {reader}
         return moved
 
     def owned_modules(self) -> Iterator[tuple[str, Owned]]:
         return ((n, module) for n, module in self.named_modules() if isinstance(module, Owned))
+
+    def _kept_by(self, read: Read) -> tuple[str, ...]:
+        """Prefixes of the parameters of the read head that the reader's loss does not reach."""
+        head = f"heads.{read.task}."
+        if read.gradient == "frozen":
+            return (head,)
+        if read.what == "hidden":  # the input of the last layer, not its output
+            return (f"{head}layers.{self.head_plans[read.task].depth - 1}.",)
+        return ()
 
     def _climb(self, states: States, text: Packed, noise: Noise) -> States:
         """Through the layers, each state beside its projected attention where there is one."""
