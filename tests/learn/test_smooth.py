@@ -91,11 +91,11 @@ def test_disagreement_equals_the_divergences_of_scipy():
     sst, para, sts = TASKS
     a, b = answers(sst), answers(sst, seed=1)
     p, q = softmax(a.numpy(), axis=1), softmax(b.numpy(), axis=1)
-    expected = (entropy(p, q, axis=1) + entropy(q, p, axis=1)) / 2
+    expected = entropy(p, q, axis=1) + entropy(q, p, axis=1)
     np.testing.assert_allclose(disagreement(sst, a, b).numpy(), expected, rtol=1e-9)
     a, b = answers(para), answers(para, seed=1)
     p, q = (np.stack([expit(x[:, 0]), expit(-x[:, 0])], axis=1) for x in (a.numpy(), b.numpy()))
-    expected = (entropy(p, q, axis=1) + entropy(q, p, axis=1)) / 2
+    expected = entropy(p, q, axis=1) + entropy(q, p, axis=1)
     np.testing.assert_allclose(disagreement(para, a, b).numpy(), expected, rtol=1e-9)
     a, b = answers(sts), answers(sts, seed=1)
     assert_close(disagreement(sts, a, b), (a - b)[:, 0] ** 2)
@@ -121,13 +121,25 @@ def test_no_smoothing_is_the_loss_itself(task):
     assert len(run.calls) == 2
 
 
+def divergences(task, a, b):
+    """Of two answers, by scipy: the mean over rows of each way, or twice the squared difference."""
+    a, b = a.detach().numpy(), b.detach().numpy()
+    if task.kind == "score":
+        return [((a - b) ** 2).mean()] * 2
+    if task.kind == "binary":
+        p, q = (np.concatenate([expit(x), expit(-x)], axis=1) for x in (a, b))
+    else:
+        p, q = softmax(a, axis=1), softmax(b, axis=1)
+    return [entropy(p, q, axis=1).mean(), entropy(q, p, axis=1).mean()]
+
+
 @EACH_KIND
-def test_r_drop_is_the_mean_loss_of_two_dropouts_and_their_disagreement(task):
-    run = Run(task)
+def test_r_drop_with_half_the_papers_alpha_is_half_the_papers_loss(task):
+    run, alpha = Run(task), 1.4
     a, b = run(0), run(1)
     assert not torch.equal(a, b)
-    expected = (run.criterion(a) + run.criterion(b)) / 2 + 0.7 * disagreement(task, a, b).mean()
-    assert_close(run.loss("r-drop", strength=0.7), expected, rtol=0, atol=0)
+    paper = run.criterion(a) + run.criterion(b) + alpha * sum(divergences(task, a, b)) / 2
+    assert_close(run.loss("r-drop", strength=alpha / 2), paper / 2, rtol=1e-9, atol=0)
 
 
 def test_the_first_pass_drops_what_a_pass_without_smoothing_drops():
@@ -149,6 +161,18 @@ def test_the_ascent_finds_a_worse_nudge_than_chance_within_the_ball(task, plan):
         sign = radius * torch.randn(zero.shape, generator=random(seed)).sign().double()
         chance = disagreement(task, clean, run(0, lambda x_TD, by=sign: x_TD + by)).mean()
         assert worst > chance
+
+
+@EACH_KIND
+def test_the_strength_of_smart_is_the_papers_lambda(task):
+    """Jiang et al. (2020): both ways of the divergence, or the squared difference, x lambda."""
+    run = Run(task)
+    clean = run()
+    nudge = worst_nudge(task, run, clean.detach(), random(), radius=0.05)
+    one, other = divergences(task, clean, run(0, nudge))
+    apart = one if task.kind == "score" else one + other
+    found = run.loss("smart", strength=3, radius=0.05) - run.criterion(clean)
+    assert_close(found.item(), 3 * apart, rtol=1e-6, atol=0)
 
 
 @EACH_KIND

@@ -44,17 +44,17 @@ def smoothing(name: str, options: Mapping[str, float] = MappingProxyType({})) ->
 def disagreement(task: Task, a_RO: Tensor, b_RO: Tensor) -> Tensor:
     """How far apart two answers to each row are: 0 where they are equal, the same either way.
 
-    For classes and chances ``(KL(a|b) + KL(b|a)) / 2``, which is ``sum (p - q)(log p - log q) / 2``
-    and so never below 0; for two outcomes ``(p - q)(a - b) / 2`` of the logits. For scores the
-    squared difference.
+    The divergence of SMART: for classes and chances ``KL(a|b) + KL(b|a)``, which is
+    ``sum (p - q)(log p - log q)`` and so never below 0; for two outcomes ``(p - q)(a - b)`` of the
+    logits. For scores the squared difference.
     """
     if task.kind == "score":
         return (a_RO[:, 0] - b_RO[:, 0]).square()
     if task.kind == "binary":
         chance_R = torch.sigmoid(a_RO[:, 0]) - torch.sigmoid(b_RO[:, 0])
-        return chance_R * (a_RO[:, 0] - b_RO[:, 0]) / 2
+        return chance_R * (a_RO[:, 0] - b_RO[:, 0])
     log_p_RO, log_q_RO = a_RO.log_softmax(1), b_RO.log_softmax(1)
-    return ((log_p_RO.exp() - log_q_RO.exp()) * (log_p_RO - log_q_RO)).sum(1) / 2
+    return ((log_p_RO.exp() - log_q_RO.exp()) * (log_p_RO - log_q_RO)).sum(1)
 
 
 def plain(_task: Task, again: Again, criterion: Criterion, _random: torch.Generator) -> Tensor:
@@ -72,12 +72,14 @@ def r_drop(
 ) -> Tensor:
     """The mean loss of two passes that drop other units, and how far they disagree.
 
-    Wu et al. (2021): their loss is the sum over both passes, so ``strength`` is half their alpha.
+    Wu et al. (2021) take the sum of both losses + alpha x the mean of both KL divergences, or for
+    scores the squared difference. This is half of it: ``strength`` is half their alpha.
     """
     a_RO, b_RO = again(0), again(1)
-    return (criterion(a_RO) + criterion(b_RO)) / 2 + strength * disagreement(
-        task, a_RO, b_RO
-    ).mean()
+    apart_R = disagreement(task, a_RO, b_RO)
+    if task.kind != "score":
+        apart_R = apart_R / 2  # the mean of both ways, not their sum
+    return (criterion(a_RO) + criterion(b_RO)) / 2 + strength * apart_R.mean()
 
 
 def smart(
@@ -91,7 +93,7 @@ def smart(
 ) -> Tensor:
     """The loss, and how far the answers move when the embeddings do (Jiang et al. 2020).
 
-    Their divergence is the sum of both ways, ours the mean: ``strength`` is twice their lambda.
+    ``strength`` is the paper's lambda, for every kind of task.
     The nudge is the worst that one step of ascent finds among those that change no number by more
     than ``radius``. All passes drop the same units, so that only the nudge makes a difference.
     The paper's radius of 1e-5 moves a MiniLM's answers by 1e-9; 1e-2 moves them by about as much as
