@@ -21,14 +21,14 @@ test: $(STAMP)
 	$(BIN)/pytest
 
 check: $(STAMP)  ## what CI runs
-	$(BIN)/ruff format --check src tests bench
-	$(BIN)/ruff check src tests bench
+	$(BIN)/ruff format --check src tests bench tools
+	$(BIN)/ruff check src tests bench tools
 	$(BIN)/mypy
 	$(MAKE) test
 
 format: $(STAMP)
-	$(BIN)/ruff format src tests bench
-	$(BIN)/ruff check --fix src tests bench
+	$(BIN)/ruff format src tests bench tools
+	$(BIN)/ruff check --fix src tests bench tools
 
 bench: $(STAMP)  ## measure against peers, writes results/bench.json; DATA=folder uses the course's files
 	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e ".[bench]"

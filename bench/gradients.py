@@ -16,10 +16,10 @@ from bench.sides import Make, compare_apart
 from bench.timing import Result, Work, ratio_of
 from bench.training import several
 from bench.work import Bench, Steps, batches, stage_of
-from cotrunk.data.packing import Sides, pack
-from cotrunk.learn.state import Stage
-from cotrunk.model.network import Network
-from cotrunk.model.noise import Noise
+from cotrunk.data.batches.packing import RowIndex, pack
+from cotrunk.learn.stage import Stage
+from cotrunk.model.encoder.dropout import DropoutStream
+from cotrunk.model.sharing.network import Network
 
 CLS, PCGRAD = "encoder.pooling=cls", "train.gradients=pcgrad"
 MEMORY = """
@@ -189,24 +189,24 @@ class PackedSteps:
         self.stage, self.backward, self.together, self.step = stage, backward, together, 0
 
     def __call__(self) -> None:
-        network, noise = self.stage.network, Noise(1, self.step)
+        network, masks = self.stage.network, DropoutStream(1, self.step)
         self.stage.optimizer.zero_grad()
         rows = list(batches(self.stage, self.step))
         if self.together:
             ids = [piece.numpy() for batch in rows for piece in batch.ids]
             segments = [piece.numpy() for batch in rows for piece in batch.segments]
             text = pack(ids, segments)
-            (all_SD,) = network.encode(text, list(network.tasks), noise).values()
+            (all_SD,) = network.encode(text, list(network.tasks), masks).values()
             features = list(all_SD[text.place_S].split([len(batch.ids) for batch in rows]))
         else:
             features = []
             for batch in rows:
-                (x_SD,) = network.encode(batch.text, [batch.task], noise).values()
+                (x_SD,) = network.encode(batch.text, [batch.task], masks).values()
                 features.append(x_SD[batch.text.place_S])
         losses = []
         for batch, x_RD in zip(rows, features, strict=True):
-            sides = Sides((torch.arange(len(x_RD)),))
-            out = network.answer({frozenset([batch.task]): x_RD}, sides, [batch.task], noise)
+            index = RowIndex((torch.arange(len(x_RD)),))
+            out = network.answer({frozenset([batch.task]): x_RD}, index, [batch.task], masks)
             losses.append(loss_of(batch.task, out[batch.task], batch.target_R))
         self.backward(losses, features)
         self.stage.optimizer.step()

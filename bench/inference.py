@@ -14,13 +14,13 @@ from torch.nn.utils.rnn import pad_sequence
 from bench.peers import OUTPUTS, bert
 from bench.timing import Result, compare
 from bench.work import Bench, stage_of
-from cotrunk.data.text import Pieces, join
-from cotrunk.data.tokens import Tokeniser
-from cotrunk.learn.evaluate import outputs
-from cotrunk.model.int8 import to_int8
-from cotrunk.model.network import Network
-from cotrunk.model.pretrained import find, load_tokenizer, to_hugging_face
-from cotrunk.model.shape import Shape
+from cotrunk.data.batches.text import TokenIds, join
+from cotrunk.data.tokens.tokenise import Tokeniser
+from cotrunk.infer.batching import outputs
+from cotrunk.infer.int8 import to_int8
+from cotrunk.model.encoder.shape import Shape
+from cotrunk.model.sharing.network import Network
+from cotrunk.model.weights.pretrained import find, load_tokenizer, to_hugging_face
 
 BATCH = 32
 DEVIATION = 1e-5
@@ -38,14 +38,18 @@ class Texts:
         self.pooling = pooling
         forward: Any = stage.forward
         self.network: Network = stage.network
-        self.task, self.view, self.template = task, forward.views[task], forward.template
+        self.task, self.pair_format, self.template = (
+            task,
+            forward.pair_formats[task],
+            forward.template,
+        )
         corpus = forward.corpora[task]
         count = min(len(corpus), 128 if bench.quick else 256)
-        self.rows: list[Pieces] = [corpus.pieces(row) for row in range(count)]
+        self.rows: list[TokenIds] = [corpus.pieces(row) for row in range(count)]
         self.joined = [
             [
                 torch.from_numpy(part.astype(np.int64))
-                for part in join(self.template, row, self.view)
+                for part in join(self.template, row, self.pair_format)
             ]
             for row in self.rows
         ]
@@ -55,7 +59,9 @@ class Texts:
         self.bert.load_state_dict(to_hugging_face(encoder, self.network.shape))
 
     def ours(self, *tasks: str) -> dict[str, np.ndarray]:
-        return outputs(self.network, self.rows, self.view, self.template, tasks or [self.task])
+        return outputs(
+            self.network, self.rows, self.pair_format, self.template, tasks or [self.task]
+        )
 
     def theirs(self, encode: Encode, *, in_order: bool) -> np.ndarray:
         """Pooled vectors through our head, so that both answer the same question."""

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from bench.work import Rows, batches
-from cotrunk.learn.state import Stage
-from cotrunk.model.shape import Shape
+from cotrunk.learn.stage import Stage
+from cotrunk.model.encoder.shape import Shape
 
 OUTPUTS = {"sst": 5, "para": 1, "sts": 1}
 Encoder = Callable[[Tensor, Tensor, Tensor], Tensor]

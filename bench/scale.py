@@ -15,11 +15,12 @@ from pathlib import Path
 
 from bench.timing import Result, own_seconds, ratio_of
 from bench.work import Bench, empty_cache, settings_of
-from cotrunk.blueprint import source_of, tasks_of
-from cotrunk.data.cache import load_corpus
-from cotrunk.data.examples import Rows, Source
-from cotrunk.model.pretrained import find, load_tokenizer
-from cotrunk.tasks import Task
+from cotrunk.build.sources import source_of
+from cotrunk.build.tasks import tasks_of
+from cotrunk.data.reading.examples import Rows, Source
+from cotrunk.data.tokens.cache import load_corpus
+from cotrunk.kinds.task import Task
+from cotrunk.model.weights.pretrained import find, load_tokenizer
 
 FEW, MANY, MANY_IN_A_HURRY = 20_000, 2_000_000, 200_000
 TOKENISED, ASKED = 200_000, 20_000
@@ -30,7 +31,7 @@ LOOK_EVERY = 0.1
 TASKS = {"single": Task("t", "classes", 1, classes=tuple("01234")), "pairs": Task("t", "binary", 2)}
 PEAK = """
 import pathlib, sys
-from cotrunk.cli import main
+from cotrunk.cli.main import main
 code = main(sys.argv[1:])
 status = pathlib.Path("/proc/self/status").read_text()
 print(int(status.split("VmHWM:")[1].split()[0]) / 1024)

@@ -14,9 +14,9 @@ from bench.peers import Course, OneModel, PaddedSteps, SharedLow
 from bench.sides import compare_apart
 from bench.timing import Result, Work, is_busy, ratio_of, spend
 from bench.work import BERT_BASE, Bench, Steps, batches, stage_of
-from cotrunk.learn.state import Stage
-from cotrunk.learn.threads import in_order
-from cotrunk.model.shape import Shape
+from cotrunk.infer.threads import in_order
+from cotrunk.learn.stage import Stage
+from cotrunk.model.encoder.shape import Shape
 
 PEAK_SIZE, PRODUCTS = 2048, 8
 STEPS = 3

@@ -10,19 +10,21 @@ from typing import Any
 
 from torch import Tensor
 
-from cotrunk.blueprint import head_plans, plan_of, tasks_of, views_of, with_dropout
-from cotrunk.changes import apply_changes
-from cotrunk.data.packing import Packed
-from cotrunk.data.text import lay_out, template_of
-from cotrunk.done import untold
-from cotrunk.experiment import corpora_of
-from cotrunk.learn.state import Progress, Stage
-from cotrunk.learn.train import make_step
-from cotrunk.model.initial import initialise
-from cotrunk.model.network import Network
-from cotrunk.model.pretrained import find, load_tokenizer
-from cotrunk.settings import Settings, check_settings
-from cotrunk.stages import Parts, make_stage, stream_of
+from cotrunk.build.experiment import corpora_of
+from cotrunk.build.heads import head_plans, pair_formats_of
+from cotrunk.build.plan import plan_of, with_dropout
+from cotrunk.build.stages import Inputs, make_stage, stream_of
+from cotrunk.build.tasks import tasks_of
+from cotrunk.config.overrides import apply_changes
+from cotrunk.config.settings import Settings, check_settings
+from cotrunk.data.batches.packing import Packed
+from cotrunk.data.batches.text import pack_rows, template_of
+from cotrunk.learn.loop import make_step
+from cotrunk.learn.stage import Progress, Stage
+from cotrunk.model.sharing.network import Network
+from cotrunk.model.weights.initial import initialise
+from cotrunk.model.weights.pretrained import find, load_tokenizer
+from cotrunk.progress import ignore_progress
 
 BERT_BASE: dict[str, Any] = {"layers": 12, "width": 768, "inner": 3072, "heads": 12}
 # The course's quora-train.csv has rows of the same kind as its dev file, and ten times as many.
@@ -93,9 +95,9 @@ def stage_of(bench: Bench, *changes: str, sizes: dict[str, Any] | None = None) -
     network = Network(shape, plan_of(settings, shape), tasks, head_plans(settings, tasks))
     initialise(network, {} if sizes else pretrained.tensors, seed=settings.train.seed)
     tokenizer = load_tokenizer(pretrained)
-    read = corpora_of(settings, tasks, "train", base, tokenizer, tell=untold)
-    views = views_of(settings, shape)
-    parts = Parts(settings, network, tasks, read, {}, views, template_of(tokenizer))
+    read = corpora_of(settings, tasks, "train", base, tokenizer, on_progress=ignore_progress)
+    pair_formats = pair_formats_of(settings, shape)
+    parts = Inputs(settings, network, tasks, read, {}, pair_formats, template_of(tokenizer))
     stream = stream_of(settings, settings.train, read, number=0)
     return make_stage(parts, settings.train, stream, first=0, steps=stream.steps)
 
@@ -126,8 +128,8 @@ def batches(stage: Stage, step: int) -> Iterator[Rows]:
     forward: Any = stage.forward
     for batch in stage.stream.batches(step):
         pieces = [forward.corpora[batch.task].pieces(row) for row in batch.rows.tolist()]
-        text, sides = lay_out(forward.template, pieces, forward.views[batch.task])
-        lengths, places = text.length_S.tolist(), sides.places[0].tolist()
+        text, index = pack_rows(forward.template, pieces, forward.pair_formats[batch.task])
+        lengths, places = text.length_S.tolist(), index.places[0].tolist()
         ids, segments = text.token_T.split(lengths), text.segment_T.split(lengths)
         yield Rows(
             batch.task,

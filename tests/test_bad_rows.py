@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cotrunk.cli import main
+from cotrunk.cli.main import main
 from toy import write_rows
 
 PAIRS = ["id", "left", "right", "same", "alike"]

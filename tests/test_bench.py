@@ -15,13 +15,13 @@ from bench.gradients import chain, flatten
 from bench.sides import Side, compare_apart
 from bench.timing import Result, Spent, ratio_of, take_turns
 from bench.training import operations_of
-from cotrunk.data.packing import Sides, pack
+from cotrunk.data.batches.packing import RowIndex, pack
+from cotrunk.kinds.task import Task
+from cotrunk.model.encoder.dropout import DropoutStream
+from cotrunk.model.encoder.shape import NAMED
 from cotrunk.model.heads import HeadPlan
-from cotrunk.model.network import Network
-from cotrunk.model.noise import Noise
-from cotrunk.model.plan import make_plan
-from cotrunk.model.shape import NAMED
-from cotrunk.tasks import Task
+from cotrunk.model.sharing.network import Network
+from cotrunk.model.sharing.plan import make_plan
 
 
 def noting(place: Path, word: str):
@@ -119,8 +119,8 @@ def test_operations_are_those_that_torch_counts():
     network = Network(shape, plan, [task], {"t": HeadPlan(pooling="mean")})
     text = pack([np.arange(9)] * 5, [np.zeros(9, np.int64)] * 5)
     with FlopCounterMode(display=False) as counter:
-        pooled = network.encode(text, ["t"], Noise(1))
-        out = network.answer(pooled, Sides((text.place_S,)), ["t"], Noise(1))["t"]
+        pooled = network.encode(text, ["t"], DropoutStream(1))
+        out = network.answer(pooled, RowIndex((text.place_S,)), ["t"], DropoutStream(1))["t"]
         head = 3 * 2 * 5 * shape.width  # forward and both ways back
         out.sum().backward()
     assert operations_of(shape, text.length_S) == counter.get_total_flops() - head

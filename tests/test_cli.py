@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from cotrunk.cli import main
+from cotrunk.cli.main import main
 
 COMMANDS = ["demo", "init", "data check", "plan", "train", "evaluate", "predict", "info"]
 
@@ -21,8 +21,8 @@ def test_help_says_what_a_command_is_for(command, capsys):
 def test_help_needs_none_of_the_heavy_packages():
     heavy = {"torch", "numpy", "pydantic", "rich", "tokenizers", "scipy"}
     script = (
-        "import sys, cotrunk.cli\n"
-        "try: cotrunk.cli.main(['train', '--help'])\n"
+        "import sys, cotrunk.cli.main\n"
+        "try: cotrunk.cli.main.main(['train', '--help'])\n"
         "except SystemExit: pass\n"
         f"print(sorted({heavy!r} & set(sys.modules)))"
     )
@@ -31,7 +31,7 @@ def test_help_needs_none_of_the_heavy_packages():
 
 
 def test_a_reader_that_has_seen_enough_is_no_error():
-    command = [sys.executable, "-m", "cotrunk.cli", "init", "--list"]
+    command = [sys.executable, "-m", "cotrunk", "init", "--list"]
     worker = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert worker.stdout is not None
     worker.stdout.close()

@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from cotrunk.data.cache import Corpus, cache_folder, load_corpus
-from cotrunk.data.examples import Source
-from cotrunk.data.sampling import LAWS, Law
-from cotrunk.data.stream import Batch, Stream
-from cotrunk.data.text import View, join, lay_out, template_of, tokens_of
+from cotrunk.data.batches.sampling import SAMPLERS, Sampler
+from cotrunk.data.batches.stream import Batch, Stream
+from cotrunk.data.batches.text import PairFormat, join, pack_rows, template_of, tokens_of
+from cotrunk.data.reading.examples import Source
+from cotrunk.data.tokens.cache import Corpus, cache_folder, load_corpus
 from cotrunk.errors import UserError
-from cotrunk.model.tokenizer import character_tokenizer
-from cotrunk.tasks import Task
+from cotrunk.kinds.task import Task
+from cotrunk.model.weights.tokenizer import character_tokenizer
 from toy import write_rows
 
 FAMILIES = ("bert", "roberta", "distilbert")
@@ -44,7 +44,7 @@ def load(source: Source, task: Task = MOOD) -> tuple[Corpus, int]:
         task,
         source,
         character_tokenizer("bert"),
-        tell=lambda done: rows.append(done.rows),
+        on_progress=lambda done: rows.append(done.rows),
     )
     return corpus, sum(rows)
 
@@ -168,7 +168,7 @@ words = st.text("abc ,.", max_size=12)
 def test_one_text_is_framed_as_the_tokenizer_frames_it(family, text):
     tokenizer = character_tokenizer(family)
     expected = tokenizer.encode(text)
-    ids, segments = join(template_of(tokenizer), pieces_of(tokenizer, text), View(texts=1))
+    ids, segments = join(template_of(tokenizer), pieces_of(tokenizer, text), PairFormat(texts=1))
     assert ids.tolist() == expected.ids
     assert segments.tolist() == expected.type_ids
 
@@ -181,7 +181,7 @@ def test_a_pair_is_framed_and_cut_as_the_tokenizer_does(family, first, second, r
     template, pieces = template_of(tokenizer), pieces_of(tokenizer, first, second)
     tokenizer.enable_truncation(room, strategy="longest_first")
     expected = tokenizer.encode(first, second)
-    ids, segments = join(template, pieces, View(texts=2, max_tokens=room))
+    ids, segments = join(template, pieces, PairFormat(texts=2, max_tokens=room))
     assert ids.tolist() == expected.ids
     assert segments.tolist() == expected.type_ids
 
@@ -193,41 +193,41 @@ def test_one_text_is_cut_as_the_tokenizer_does(family, text, room):
     tokenizer = character_tokenizer(family)
     template, pieces = template_of(tokenizer), pieces_of(tokenizer, text)
     tokenizer.enable_truncation(room)
-    ids, _ = join(template, pieces, View(texts=1, max_tokens=room))
+    ids, _ = join(template, pieces, PairFormat(texts=1, max_tokens=room))
     assert ids.tolist() == tokenizer.encode(text).ids
 
 
 def test_segments_can_be_left_out():
     tokenizer = character_tokenizer("bert")
     pieces = pieces_of(tokenizer, "a b", "c")
-    _, with_segments = join(template_of(tokenizer), pieces, View(texts=2))
-    _, of_one = join(template_of(tokenizer, segments=1), pieces, View(texts=2))
+    _, with_segments = join(template_of(tokenizer), pieces, PairFormat(texts=2))
+    _, of_one = join(template_of(tokenizer, segments=1), pieces, PairFormat(texts=2))
     assert not of_one.any()  # an encoder that knows no second segment cannot look it up
-    _, without = join(template_of(tokenizer), pieces, View(texts=2, segments=False))
+    _, without = join(template_of(tokenizer), pieces, PairFormat(texts=2, segments=False))
     assert with_segments.tolist() == [0, 0, 0, 0, 1, 1]
     assert without.tolist() == [0] * 6
 
 
 @pytest.mark.parametrize(
-    ("view", "sequences"),
+    ("pair_format", "sequences"),
     [
-        (View(texts=2), ["ab|c", "d|ef"]),
-        (View(texts=2, joined=False), ["ab", "d", "c", "ef"]),
-        (View(texts=2, swapped=True), ["ab|c", "d|ef", "c|ab", "ef|d"]),
+        (PairFormat(texts=2), ["ab|c", "d|ef"]),
+        (PairFormat(texts=2, joined=False), ["ab", "d", "c", "ef"]),
+        (PairFormat(texts=2, swapped=True), ["ab|c", "d|ef", "c|ab", "ef|d"]),
     ],
     ids=["joined", "apart", "swapped"],
 )
-def test_rows_find_their_sequences_in_the_packed_batch(view, sequences):
+def test_rows_find_their_sequences_in_the_packed_batch(pair_format, sequences):
     tokenizer = character_tokenizer("bert")
     template = template_of(tokenizer)
     rows = [pieces_of(tokenizer, "ab", "c"), pieces_of(tokenizer, "d", "ef")]
-    packed, sides = lay_out(template, rows, view)
+    packed, index = pack_rows(template, rows, pair_format)
     starts = np.concatenate([[0], np.cumsum(packed.length_S.numpy())])
-    places = [place for side in sides.places for place in side.tolist()]
+    places = [place for side in index.places for place in side.tolist()]
     found = [packed.token_T[starts[p] : starts[p + 1]].tolist() for p in places]
     expected = [tokenizer.encode(*sequence.split("|")).ids for sequence in sequences]
     assert found == expected
-    budget = sum(tokens_of(template, [len(piece) for piece in row], view) for row in rows)
+    budget = sum(tokens_of(template, [len(piece) for piece in row], pair_format) for row in rows)
     assert budget == len(packed.token_T)
 
 
@@ -245,31 +245,35 @@ def corpora(tmp_path) -> dict[str, Corpus]:
 
 
 def stream(
-    corpora: dict[str, Corpus], law: str = "together", *, seed: int = 5, accumulate: int = 1
+    corpora: dict[str, Corpus], sampler: str = "together", *, seed: int = 5, accumulate: int = 1
 ) -> Stream:
-    return Stream(corpora, Law(law), dict.fromkeys(corpora, 4), seed, 3, accumulate)
+    return Stream(corpora, Sampler(sampler), dict.fromkeys(corpora, 4), seed, 3, accumulate)
 
 
 def spelled(batches: list[Batch]) -> list[tuple[object, ...]]:
     return [(b.task, b.rows.tolist(), b.target_R.tolist(), b.share) for b in batches]
 
 
-@pytest.mark.parametrize("law", LAWS)
-def test_batches_are_a_function_of_seed_and_step_alone(corpora, law):
-    forwards, backwards, other = stream(corpora, law), stream(corpora, law), stream(corpora, law)
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_batches_are_a_function_of_seed_and_step_alone(corpora, sampler):
+    forwards, backwards, other = (
+        stream(corpora, sampler),
+        stream(corpora, sampler),
+        stream(corpora, sampler),
+    )
     steps = range(forwards.steps)
     one = {step: spelled(list(forwards.batches(step))) for step in steps}
     two = {step: spelled(list(backwards.batches(step))) for step in reversed(steps)}
     assert one == two
     assert spelled(list(other.batches(steps[-1]))) == one[steps[-1]]
-    changed = stream(corpora, law, seed=6)
+    changed = stream(corpora, sampler, seed=6)
     differs = [step for step in steps if spelled(list(changed.batches(step))) != one[step]]
     assert len(differs) > len(steps) // 2
 
 
-@pytest.mark.parametrize("law", LAWS)
-def test_every_row_comes_once_before_any_comes_twice(corpora, law):
-    chosen = stream(corpora, law)
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_every_row_comes_once_before_any_comes_twice(corpora, sampler):
+    chosen = stream(corpora, sampler)
     for epoch in range(3):
         first = chosen.epoch_ends[epoch - 1] if epoch else 0
         seen: dict[str, list[int]] = {task: [] for task in corpora}
@@ -298,15 +302,15 @@ def test_epochs_differ_and_every_step_belongs_to_one(corpora):
     assert spelled(list(chosen.batches(0))) != spelled(list(chosen.batches(6)))
 
 
-@pytest.mark.parametrize("law", ["largest", "proportional"])
+@pytest.mark.parametrize("sampler", ["largest", "proportional"])
 @pytest.mark.parametrize("accumulate", [2, 4, 5])
-def test_accumulation_puts_the_turns_of_several_steps_into_one(corpora, law, accumulate):
-    plain = stream(corpora, law)
-    chosen = stream(corpora, law, accumulate=accumulate)
+def test_accumulation_puts_the_turns_of_several_steps_into_one(corpora, sampler, accumulate):
+    plain = stream(corpora, sampler)
+    chosen = stream(corpora, sampler, accumulate=accumulate)
     for epoch in range(3):
-        single = [turn for step in plain.steps_of(epoch) for turn in step]
+        single = [spec for step in plain.steps_of(epoch) for spec in step]
         grouped = chosen.steps_of(epoch)
-        assert [turn for step in grouped for turn in step] == single
+        assert [spec for step in grouped for spec in step] == single
         steps = len(plain.steps_of(epoch))
         assert len(grouped) == -(-steps // accumulate)
     rows = [batch.rows.tolist() for step in range(plain.steps) for batch in plain.batches(step)]

@@ -9,29 +9,25 @@ from pathlib import Path
 import pytest
 
 import cotrunk
-from cotrunk.blueprint import head_plans, tasks_of
-from cotrunk.settings import check_settings
-from cotrunk.stages import refuse_senseless_training
+from cotrunk.build.heads import head_plans
+from cotrunk.build.stages import refuse_senseless_training
+from cotrunk.build.tasks import tasks_of
+from cotrunk.config.settings import check_settings
 
 ROOT = Path(cotrunk.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 README = Path(__file__).parents[1] / "README.md"
 
 ORDER = [
-    {"errors", "streams", "signals", "done"},
-    {"changes"},
-    {"tasks", "settings", "sample"},
+    {"errors", "progress"},
+    {"config", "kinds"},
     {"data"},
     {"model"},
-    {"runs"},
+    {"infer", "runs"},
     {"learn"},
-    {"blueprint", "stages"},
-    {"experiment"},
-    {"predictor", "presets"},
-    {"screen"},
-    {"tables"},
-    {"commands"},
+    {"build"},
     {"cli"},
+    {"__main__"},
 ]
 """Each imports only what stands before it, and within a folder nobody imports in a circle."""
 
@@ -173,8 +169,8 @@ def test_the_rules_notice_what_they_are_there_for():
     tree = ast.parse("import torch\ntorch.load('x')\ndef f():\n    import pyarrow.parquet\n")
     assert [name for name, _ in called(tree)] == ["torch.load"]
     assert list(imported(tree)) == [(1, "torch"), (4, "pyarrow.parquet")]
-    assert rank("data.text") < rank("model.network") < rank("cli")
-    assert {"cli", "data.text", "model.network", "runs"} <= set(MODULES)
+    assert rank("data.batches.text") < rank("model.sharing.network") < rank("cli")
+    assert {"cli", "data.batches.text", "model.sharing.network", "runs"} <= set(MODULES)
 
 
 def test_the_readme_has_no_blanks_left_to_fill():

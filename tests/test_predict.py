@@ -10,11 +10,11 @@ import pytest
 import torch
 
 import cotrunk
-from cotrunk.cli import main
-from cotrunk.data.examples import Rows
+from cotrunk.cli.main import main
+from cotrunk.data.reading.examples import Rows
 from cotrunk.errors import UserError
-from cotrunk.predictor import Answer, Answered, Predictor, row_of, write_minbert
-from cotrunk.tasks import Task
+from cotrunk.infer.predictor import Answer, Answered, Predictor, row_of, write_minbert
+from cotrunk.kinds.task import Task
 from toy import sentence, write_rows
 
 CLASSES = Task("sst", "classes", 1, classes=("0", "1", "2", "3", "4"))
@@ -195,7 +195,7 @@ def test_more_rows_than_a_chunk_keep_their_order(predictor, tmp_path, monkeypatc
     path = tmp_path / "mood-dev.csv"
     rows = Rows(predictor.tasks["mood"], predictor.source("mood", path))
     whole = list(predictor.answer_file(["mood"], rows))
-    monkeypatch.setattr("cotrunk.predictor.CHUNK", 5)
+    monkeypatch.setattr("cotrunk.infer.predictor.CHUNK", 5)
     pieces = list(predictor.answer_file(["mood"], rows))
     assert [row.id for row in pieces] == [row.id for row in whole] == [f"dev{i}" for i in range(24)]
     assert [row.line for row in pieces] == list(range(2, 26))

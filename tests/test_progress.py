@@ -6,28 +6,28 @@ import numpy as np
 import pytest
 
 import cotrunk
-from cotrunk import screen
-from cotrunk.cli import main
-from cotrunk.done import Done
-from cotrunk.experiment import prepare
-from cotrunk.settings import read_settings
+from cotrunk.build.experiment import prepare
+from cotrunk.cli.main import main
+from cotrunk.cli.terminal import screen
+from cotrunk.config.settings import read_settings
+from cotrunk.progress import ProgressUpdate
 from toy import train, write_rows
 
 
 @pytest.mark.parametrize("freeze", ["nothing", "encoder"])
 def test_what_is_told_adds_up_to_all_rows(toy, freeze):
     changes = ["sharing.encoder=S2", f"train.freeze={freeze}"]
-    job, told = prepare(read_settings(toy, changes), toy.parent), []
-    stage = job.stages[0].make(told.append)
-    for task in job.dev:
-        stage.judge.outputs(task, tell=told.append)
-    for task, corpus in job.dev.items():
+    prepared, told = prepare(read_settings(toy, changes), toy.parent), []
+    stage = prepared.stages[0].make(told.append)
+    for task in prepared.dev:
+        stage.dev_forward.outputs(task, on_progress=told.append)
+    for task, corpus in prepared.dev.items():
         mine = [done for done in told if done.what == f"answering {task}"]
         assert sum(done.rows for done in mine) == len(corpus)
         assert mine[-1].share == 1
         assert np.all(np.diff([done.share for done in mine]) > 0)
     encoded = sum(done.rows for done in told if done.what.startswith("encoding "))
-    corpora = [*job.streams[0].corpora.values(), *job.dev.values()]
+    corpora = [*prepared.streams[0].corpora.values(), *prepared.dev.values()]
     assert encoded == (sum(len(corpus) for corpus in corpora) if freeze == "encoder" else 0)
 
 
@@ -36,9 +36,9 @@ def test_a_line_says_what_is_done_at_what_pace_and_how_long_it_takes_yet(capsys,
     clock = iter([0.0, 10.0, 20.0])
     monkeypatch.setattr("time.monotonic", lambda: next(clock))
     counter = screen.Counter(None)
-    counter(Done("answering mood", 100, 0.1))
+    counter(ProgressUpdate("answering mood", 100, 0.1))
     capsys.readouterr()
-    counter(Done("answering mood", 200, 0.3))
+    counter(ProgressUpdate("answering mood", 200, 0.3))
     line = capsys.readouterr().err.strip()
     assert line == "answering mood: 300 rows (30%), 20 a second, 35 s left"
 
@@ -47,8 +47,8 @@ def test_what_is_done_at_one_stroke_twice_is_not_added_up(capsys, monkeypatch):
     clock = iter([0.0, 10.0, 1000.0])
     monkeypatch.setattr("time.monotonic", lambda: next(clock))
     counter = screen.Counter(None)
-    counter(Done("answering mood", 100, 1.0))
-    counter(Done("answering mood", 100, 1.0))
+    counter(ProgressUpdate("answering mood", 100, 1.0))
+    counter(ProgressUpdate("answering mood", 100, 1.0))
     assert capsys.readouterr().err == ""
 
 

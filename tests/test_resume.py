@@ -10,25 +10,25 @@ from pathlib import Path
 
 import pytest
 
-from cotrunk.data.sampling import LAWS
+from cotrunk.data.batches.sampling import SAMPLERS
 from toy import contents, cut, train
 
 
 def command(config: Path, run: Path, *more: str) -> list[str]:
-    return [sys.executable, "-m", "cotrunk.cli", "train", str(config), "--out", str(run), *more]
+    return [sys.executable, "-m", "cotrunk", "train", str(config), "--out", str(run), *more]
 
 
 SETTINGS = [
-    *((law, f"train.sampling={law}") for law in LAWS),
+    *((law, f"train.sampling={law}") for law in SAMPLERS),
     ("pcgrad", "train.gradients=pcgrad"),
     ("gradvac", "train.gradients=gradvac"),
     ("cagrad", "train.gradients=cagrad"),
-    ("uncertainty", "train.balance=uncertainty"),
-    ("dwa", "train.balance=dwa", "train.epochs=4"),
-    ("gradnorm", "train.balance=gradnorm"),
+    ("uncertainty", "train.loss_weighting=uncertainty"),
+    ("dwa", "train.loss_weighting=dwa", "train.epochs=4"),
+    ("gradnorm", "train.loss_weighting=gradnorm"),
     ("ema", "train.ema=0.9"),
-    ("r-drop", "train.smooth=r-drop"),
-    ("smart", "train.smooth=smart"),
+    ("r-drop", "train.regularize=r-drop"),
+    ("smart", "train.regularize=smart"),
     ("early-stopping", "train.early_stopping=1", "train.evaluate=2"),
     ("accumulate", "train.accumulate=2"),
     ("course", "train.optimizer=course"),

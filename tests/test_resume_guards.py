@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 import cotrunk
-from cotrunk.cli import main
-from cotrunk.data.cache import cache_folder
-from cotrunk.data.workers import cores
+from cotrunk.cli.main import main
+from cotrunk.data.tokens.cache import cache_folder
+from cotrunk.data.tokens.workers import cores
 from cotrunk.errors import UserError
 
 CORES = cores()
@@ -123,7 +123,7 @@ def test_force_goes_on_with_other_settings(toy, run, capsys):
     ("begun", "change"),
     [
         ("train.ema=0.9", "train.clip=2.0"),
-        ("train.balance=uncertainty", "train.balance=fixed"),
+        ("train.loss_weighting=uncertainty", "train.loss_weighting=fixed"),
         ("train.clip=2.0", "train.freeze=encoder"),
         ("train.clip=2.0", "train.max_steps=1"),
     ],

@@ -3,8 +3,8 @@ from collections import Counter
 
 import pytest
 
-from cotrunk.sample import folder
-from cotrunk.sample.generate import COLUMNS, COUNTS, generate
+from cotrunk.data.sample import folder
+from tools.sample.generate import COLUMNS, COUNTS, generate
 
 FILES = [f"{task}-{split}.csv" for task in COLUMNS for split in COUNTS]
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from tokenizers import Tokenizer
 
-from cotrunk.experiment import load_model
-from cotrunk.model.tokenizer import character_tokenizer
+from cotrunk.build.experiment import load_model
+from cotrunk.model.weights.tokenizer import character_tokenizer
 from toy import train
 
 TEXTS = ["Good plot, bad actor!", "[SEP] tea\u00a0river", "crème 日本 😀", ""]

@@ -7,24 +7,28 @@ from typing import Any, get_args
 
 import pytest
 
-from cotrunk import tasks
-from cotrunk.changes import apply_changes
-from cotrunk.data import formats, sampling
-from cotrunk.errors import UserError
-from cotrunk.learn import balance, combine, losses, optimizer, smooth
-from cotrunk.model import heads
-from cotrunk.settings import (
+from cotrunk.config.overrides import apply_changes
+from cotrunk.config.settings import (
     ONCE_PER_RUN,
-    Law,
     Method,
     Pair,
     Pooling,
+    Sampler,
     Settings,
     TaskPart,
     Train,
     check_settings,
     read_settings,
 )
+from cotrunk.data.batches import sampling
+from cotrunk.data.reading import formats
+from cotrunk.errors import UserError
+from cotrunk.kinds import losses
+from cotrunk.kinds import task as tasks
+from cotrunk.learn import combine, optimizer
+from cotrunk.learn import loss_weighting as loss_weighting
+from cotrunk.learn import regularize as regularize
+from cotrunk.model import heads
 
 SMALL = {
     "tasks": {"mood": {"kind": "classes", "classes": 3, "text": ["sentence"], "label": "mood"}},
@@ -55,7 +59,7 @@ def changed(*changes: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("words", "known"),
     [
-        (get_args(Law), sampling.LAWS),
+        (get_args(Sampler), sampling.SAMPLERS),
         (get_args(Method), combine.COMBINERS),
         (get_args(Pooling), get_args(heads.Pooling)),
         (get_args(Pair), heads.PAIR_PARTS),
@@ -64,12 +68,12 @@ def changed(*changes: str) -> dict[str, Any]:
         (literal(TaskPart, "loss"), losses.LOSSES),
         (literal(Train, "optimizer"), optimizer.OPTIMIZERS),
         (literal(Train, "schedule"), optimizer.SCHEDULES),
-        (literal(Train, "balance"), balance.BALANCES),
-        (literal(Train, "smooth"), smooth.SMOOTHINGS),
+        (literal(Train, "loss_weighting"), loss_weighting.LOSS_WEIGHTINGS),
+        (literal(Train, "regularize"), regularize.REGULARIZERS),
     ],
     ids=[
         "sampling", "gradients", "pooling", "pair", "kind", "quoting", "loss", "optimizer",
-        "schedule", "balance", "smooth",
+        "schedule", "loss_weighting", "regularize",
     ],
 )  # fmt: skip
 def test_a_config_may_name_exactly_what_there_is(words, known):

@@ -14,7 +14,7 @@ LONG = ["train.epochs=2000", "train.evaluate=never", "train.checkpoint=never"]
 
 def command(config: Path, run: Path, *changes: str) -> list[str]:
     asked = ["train", str(config), "--out", str(run), "--set", "train.max_steps=8", *changes]
-    return [sys.executable, "-m", "cotrunk.cli", *asked]
+    return [sys.executable, "-m", "cotrunk", *asked]
 
 
 def is_whole(run: Path) -> bool:
@@ -42,7 +42,7 @@ def test_training_needs_no_open_stream(toy, tmp_path, closed):
 
 
 def test_an_error_that_nobody_reads_keeps_its_exit_code(tmp_path):
-    arguments = [sys.executable, "-m", "cotrunk.cli", "info", str(tmp_path)]
+    arguments = [sys.executable, "-m", "cotrunk", "info", str(tmp_path)]
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer) as deaf:
@@ -94,13 +94,13 @@ class Press:
             os.kill(os.getpid(), signal.SIGINT)
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from cotrunk.cli import main
+from cotrunk.cli.main import main
 sys.meta_path.insert(0, Press())
 sys.exit(main(["info", "nowhere"]))
 """
 
 
-@pytest.mark.parametrize("module", ["cotrunk.errors", "cotrunk.commands", "torch.nn"])
+@pytest.mark.parametrize("module", ["cotrunk.errors", "cotrunk.cli.commands", "torch.nn"])
 def test_ctrl_c_while_modules_load_is_one_line(module):
     script = PRESSED.format(module=module)
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from cotrunk.data.cache import cache_folder
-from cotrunk.done import Done, untold
-from cotrunk.experiment import prepare
-from cotrunk.learn.train import Interrupt, Interrupted, Surroundings
-from cotrunk.learn.train import train as train_network
+from cotrunk.build.experiment import prepare
+from cotrunk.config.settings import read_settings
+from cotrunk.data.tokens.cache import cache_folder
+from cotrunk.learn.loop import Interrupt, Interrupted, RunContext
+from cotrunk.learn.loop import train as train_network
+from cotrunk.progress import ProgressUpdate, ignore_progress
 from cotrunk.runs.checkpoint import read_checkpoint
 from cotrunk.runs.folder import RunFolder
-from cotrunk.settings import read_settings
 from toy import contents, cut, train
 
 STEPS = 5  # of an epoch: 40 rows, 8 in a batch
@@ -119,16 +119,19 @@ def test_a_stop_while_the_next_stage_encodes_loses_nothing(toy, tmp_path, first,
     changes = ["sharing.encoder=S2", "train.checkpoint=never"]
     assert train(toy, tmp_path / "whole", "--set", *changes) == 0
     shutil.rmtree(cache_folder() / "features")
-    job, run = prepare(read_settings(toy, changes), toy.parent), RunFolder.create(tmp_path / "cut")
+    prepared, run = (
+        prepare(read_settings(toy, changes), toy.parent),
+        RunFolder.create(tmp_path / "cut"),
+    )
     interrupt = Interrupt()
 
-    def stop(done: Done) -> None:
+    def stop(done: ProgressUpdate) -> None:
         if done.what.startswith("encoding "):
             interrupt.signal = 2
 
-    around = Surroundings(run, job.record, job.documents, job.dev, interrupt, stop)
+    ctx = RunContext(run, prepared.record, prepared.documents, prepared.dev, interrupt, stop)
     with pytest.raises(Interrupted):
-        list(train_network(job.network, job.stages, around, None))
+        list(train_network(prepared.network, prepared.stages, ctx, None))
     assert [path.name for path in run.checkpoints.iterdir()] == [f"step-{epochs * STEPS:08d}"]
     assert not list((cache_folder() / "features").iterdir())
     assert train(toy, run.path, "--resume", "--set", *changes) == 0
@@ -149,7 +152,7 @@ def test_stages_may_differ_in_their_sampling(toy, tmp_path):
 
 def test_heads_learn_at_their_own_rate_and_layers_slower_the_deeper_they_lie(toy):
     changes = ["train.lr=1e-3", "train.head_lr=1e-2", "train.layer_decay=0.5", "sharing.neck=S"]
-    stage = prepare(read_settings(toy, changes), toy.parent).stages[0].make(untold)
+    stage = prepare(read_settings(toy, changes), toy.parent).stages[0].make(ignore_progress)
     names = {id(parameter): name for name, parameter in stage.network.named_parameters()}
     rates = {
         names[id(parameter)]: group["lr"]

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 import cotrunk
-from cotrunk.cli import main
-from cotrunk.experiment import prepare
-from cotrunk.learn.train import Interrupt, Stepped, Surroundings
-from cotrunk.learn.train import train as train_network
+from cotrunk.build.experiment import prepare
+from cotrunk.cli.main import main
+from cotrunk.config.settings import read_settings
+from cotrunk.learn.loop import Interrupt, RunContext, Stepped
+from cotrunk.learn.loop import train as train_network
 from cotrunk.runs.folder import RunFolder
-from cotrunk.settings import read_settings
 from toy import train
 
 NOTE = "has not finished, so its best/ may still change"
@@ -61,10 +61,10 @@ def test_a_finished_run_that_goes_on_and_is_cut_has_not_finished(toy, tmp_path):
     run = tmp_path / "run"
     assert train(toy, run, "--set", "train.max_steps=2") == 0
     assert RunFolder(run).is_finished
-    job = prepare(read_settings(toy, ["train.max_steps=4"]), toy.parent)
+    prepared = prepare(read_settings(toy, ["train.max_steps=4"]), toy.parent)
     start, _ = RunFolder(run).latest_good()
-    around = Surroundings(RunFolder(run), job.record, job.documents, job.dev, Interrupt())
-    for event in train_network(job.network, job.stages, around, start):
+    ctx = RunContext(RunFolder(run), prepared.record, prepared.documents, prepared.dev, Interrupt())
+    for event in train_network(prepared.network, prepared.stages, ctx, start):
         if isinstance(event, Stepped):
             break
     assert not RunFolder(run).is_finished

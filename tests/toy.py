@@ -5,12 +5,12 @@ from pathlib import Path
 
 import numpy as np
 
-from cotrunk.cli import main
-from cotrunk.experiment import prepare
-from cotrunk.learn.train import Interrupt, Stepped, Surroundings
-from cotrunk.learn.train import train as train_network
+from cotrunk.build.experiment import prepare
+from cotrunk.cli.main import main
+from cotrunk.config.settings import read_settings
+from cotrunk.learn.loop import Interrupt, RunContext, Stepped
+from cotrunk.learn.loop import train as train_network
 from cotrunk.runs.folder import RunFolder
-from cotrunk.settings import read_settings
 
 WORDS = ["good", "bad", "plot", "actor", "slow", "fine", "dull", "bright", "tea", "river", "stone"]
 FILES = ("final/model.safetensors", "best/model.safetensors", "metrics.jsonl")
@@ -33,11 +33,11 @@ def train(config: Path, run: Path, *more: str) -> int:
 
 def cut(config: Path, folder: Path, changes: list[str], *, after: int) -> None:
     """Train, but stop without a word after some steps."""
-    job = prepare(read_settings(config, changes), config.parent)
+    prepared = prepare(read_settings(config, changes), config.parent)
     run = RunFolder.create(folder)
-    run.write_document("run", job.record)
-    around = Surroundings(run, job.record, job.documents, job.dev, Interrupt())
-    for event in train_network(job.network, job.stages, around, None):
+    run.write_document("run", prepared.record)
+    ctx = RunContext(run, prepared.record, prepared.documents, prepared.dev, Interrupt())
+    for event in train_network(prepared.network, prepared.stages, ctx, None):
         if isinstance(event, Stepped) and event.step == after:
             return
 

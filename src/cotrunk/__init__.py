@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from cotrunk.predictor import Predictor
+    from cotrunk.infer.predictor import Predictor
 
 __version__ = "0.1.0"
 __all__ = ["__version__", "load", "train"]
@@ -28,9 +28,9 @@ def train(
     ``resume`` goes on with the run that is there, with the same config and changes; with ``force``
     it does so although they, or the data, are others now.
     """
-    from cotrunk.commands.training import train_into
+    from cotrunk.cli.commands.training import train_into
+    from cotrunk.config.settings import read_settings
     from cotrunk.errors import UserError
-    from cotrunk.settings import read_settings
 
     if isinstance(changes, str):
         raise UserError(f"changes: give a list, as in changes=[{changes!r}]")
@@ -44,10 +44,10 @@ def load(run: str | Path, *, which: str = "best", int8: bool = False) -> "Predic
 
     ``int8``: on the CPU, faster and rougher; ``cotrunk evaluate RUN --int8`` says how much.
     """
-    from cotrunk.experiment import load_model
-    from cotrunk.model.int8 import to_int8
-    from cotrunk.predictor import Predictor
-    from cotrunk.screen import note_unfinished
+    from cotrunk.build.experiment import load_model
+    from cotrunk.cli.terminal.screen import note_unfinished
+    from cotrunk.infer.int8 import to_int8
+    from cotrunk.infer.predictor import Predictor
 
     note_unfinished(Path(run), which)
     model = load_model(Path(run), which=which, device="cpu" if int8 else "auto")

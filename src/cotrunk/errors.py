@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from itertools import islice
 
 
-def counted(count: int, thing: str) -> str:
+def plural(count: int, thing: str) -> str:
     """``1 row``, ``2 rows``."""
     return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
 

@@ -33,6 +33,6 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def in_new_process(*arguments: object, text: str = "") -> Said:
-    command = [sys.executable, "-m", "cotrunk.cli", *map(str, arguments)]
+    command = [sys.executable, "-m", "cotrunk", *map(str, arguments)]
     done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=60)
     return Said(done.returncode, done.stdout, done.stderr)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from calling import Said
 
-from cotrunk.cli import main
+from cotrunk.cli.main import main
 
 Cotrunk = Callable[..., Said]
 

@@ -41,10 +41,10 @@ CONFIGS = [
     ("no such device", ["train.device=cudda"], "must be auto, cpu, mps, cuda or cuda:<number>"),
     ("keep by nothing", ["train.keep=moood"], "must be one of official, mean, sum, mood, same"),
     ("unknown option", ["train.gradient_options.x=1"], "sum does not know 'x'"),
-    ("unknown option of a stage", ["stages=[{smooth_options = {x = 1}}]"], "does not know 'x'"),
+    ("unknown option of a stage", ["stages=[{regularize_options = {x = 1}}]"], "does not know 'x'"),
     (
         "unknown option of balance",
-        ["train.balance=dwa", "train.balance_options.x=1"],
+        ["train.loss_weighting=dwa", "train.loss_weighting_options.x=1"],
         "does not know 'x'",
     ),
     ("senseless law", ["train.alpha=0.5"], "alpha is read by power only"),

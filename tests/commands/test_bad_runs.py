@@ -40,7 +40,7 @@ def test_damaged_weights_are_refused(cotrunk, run):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "meant"),
+    ("arguments", "label_name"),
     [
         (["predict", "run", "mood-devv.csv"], "did you mean 'mood-dev.csv'?"),
         (["evaluate", "run", "--task", "moood"], "did you mean 'mood'?"),
@@ -48,8 +48,8 @@ def test_damaged_weights_are_refused(cotrunk, run):
         (["evaluate", "rum"], "rum is not a run: there is no such folder"),
     ],
 )
-def test_a_slip_on_the_command_line_is_noticed(cotrunk, run, arguments, meant):
+def test_a_slip_on_the_command_line_is_noticed(cotrunk, run, arguments, label_name):
     assert run.is_dir()
     said = cotrunk(*arguments)
     assert said.code == 2
-    assert meant in said.err
+    assert label_name in said.err

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cotrunk.cli import main
+from cotrunk.cli.main import main
 
 OPTIONS = [
     (["--encoder", "S1 I1"], "--encoder", "--set 'sharing.encoder=S1 I1'"),

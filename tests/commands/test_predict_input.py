@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import pytest
 
-from cotrunk.cli import main
-from cotrunk.predictor import Answer, Answered, write_jsonl
+from cotrunk.cli.main import main
+from cotrunk.infer.predictor import Answer, Answered, write_jsonl
 
 
 class Said(NamedTuple):

@@ -8,10 +8,10 @@ import pytest
 import torch
 from calling import TASKS, files
 
-from cotrunk.data.cache import cache_folder
-from cotrunk.data.sampling import Law, dry_run
+from cotrunk.cli.terminal.tables import show_dry_run
+from cotrunk.data.batches.sampling import Sampler, dry_run
+from cotrunk.data.tokens.cache import cache_folder
 from cotrunk.runs.folder import RunFolder
-from cotrunk.tables import show_dry_run
 from toy import write_rows
 
 
@@ -70,7 +70,7 @@ def test_a_dry_run_shows_the_rows_and_loss_factors_of_scaled(cotrunk, toy):
 def test_a_dry_run_shows_the_figures_of_method_1(capsys):
     """BERT Mastery, section 3.5: 2, 32 and 2 rows of the course's tasks, losses times 17, 1/8."""
     course = {"sst": 8544, "para": 141506, "sts": 6040}
-    plans = dry_run(Law("scaled"), course, batch=32, seed=0, epochs=1)
+    plans = dry_run(Sampler("scaled"), course, batch=32, seed=0, epochs=1)
     show_dry_run({"sampling": plans, "steps": 4423, "parameters": 1})
     shown = [line.split()[-5:] for line in capsys.readouterr().out.splitlines()[1:4]]
     assert shown == [

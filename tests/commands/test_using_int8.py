@@ -59,7 +59,7 @@ def test_int8_is_refused_where_it_cannot_run_before_anything_is_computed(
 ):
     assert computed  # by the training of the run: the hook is there
     computed.clear()
-    monkeypatch.setattr("cotrunk.model.int8.ENGINE", "abacus")
+    monkeypatch.setattr("cotrunk.infer.int8.ENGINE", "abacus")
     for command in (["evaluate", run], ["predict", run, run.parent / "mood-dev.csv"]):
         said = cotrunk(*command, "--int8")
         assert (said.code, said.out) == (2, "")

@@ -2,9 +2,9 @@
 
 import pytest
 
-from cotrunk.data.examples import Rows, Source
+from cotrunk.data.reading.examples import Rows, Source
 from cotrunk.errors import UserError
-from cotrunk.tasks import Task
+from cotrunk.kinds.task import Task
 
 STARS = Task("stars", "classes", 1, classes=("0", "1", "2", "3", "4"))
 SAME = Task("same", "binary", 2)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sources import SAME, STARS, one, pair, parquet, write
 
-from cotrunk.data.examples import Example, Rows
+from cotrunk.data.reading.examples import Example, Rows
 from cotrunk.errors import UserError
 
 letters = st.characters(exclude_categories=["Cs"], exclude_characters="\0")

@@ -3,10 +3,10 @@ import json
 
 import pytest
 
-from cotrunk.data.check import check
-from cotrunk.data.examples import Source
+from cotrunk.data.reading.check import check
+from cotrunk.data.reading.examples import Source
 from cotrunk.errors import UserError
-from cotrunk.tasks import Task
+from cotrunk.kinds.task import Task
 
 STARS = Task("stars", "classes", 1, classes=("0", "1", "2"))
 CLOSE = Task("close", "score", 2, low=0, high=5)

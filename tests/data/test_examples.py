@@ -5,7 +5,7 @@ import json
 import pytest
 from sources import CLOSE, SAME, STARS, TAB_PAIRS, one, pair, refusal, write
 
-from cotrunk.data.examples import Rows
+from cotrunk.data.reading.examples import Rows
 from cotrunk.errors import UserError
 
 

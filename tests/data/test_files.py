@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from sources import STARS, one, refusal, write
 
-from cotrunk.data.examples import Rows
+from cotrunk.data.reading.examples import Rows
 
 
 def zipped():

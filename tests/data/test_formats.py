@@ -3,7 +3,7 @@
 import pytest
 from sources import CLOSE, STARS, TAB_PAIRS, one, pair, parquet, refusal, write
 
-from cotrunk.data.examples import Example, Rows, Source
+from cotrunk.data.reading.examples import Example, Rows, Source
 
 
 def test_a_csv_separated_by_tabs_with_an_unnamed_first_column_is_read(tmp_path):

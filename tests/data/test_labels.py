@@ -5,8 +5,8 @@ import json
 import pytest
 from sources import STARS, one, refusal, write
 
-from cotrunk.data.examples import Rows
-from cotrunk.tasks import Task
+from cotrunk.data.reading.examples import Rows
+from cotrunk.kinds.task import Task
 
 MOOD = Task("mood", "classes", 1, classes=("bad", "good"))
 YES = Task("yes", "binary", 1)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from cotrunk.data.cache import cache_folder, clear_leftovers, load_corpus
-from cotrunk.data.examples import Source
-from cotrunk.model.tokenizer import character_tokenizer
-from cotrunk.tasks import Task
+from cotrunk.data.reading.examples import Source
+from cotrunk.data.tokens.cache import cache_folder, clear_leftovers, load_corpus
+from cotrunk.kinds.task import Task
+from cotrunk.model.weights.tokenizer import character_tokenizer
 
 HOUR = 60 * 60
 NAME = "a" * 64 + "." + "b" * 32

@@ -2,11 +2,11 @@
 
 import pytest
 
-from cotrunk.data.files import near_name, tables_in
+from cotrunk.data.reading.files import near_name, tables_in
 
 
 @pytest.mark.parametrize(
-    ("name", "meant"),
+    ("name", "label_name"),
     [
         ("topics-trian.csv", "topics-train.csv"),
         ("topic-train.csv", "topics-train.csv"),
@@ -17,8 +17,8 @@ from cotrunk.data.files import near_name, tables_in
         ("topics-devv.csv", "topics-dev.csv"),
     ],
 )
-def test_a_slip_of_the_pen_is_noticed(name, meant):
-    assert near_name(name, ["notes.txt", "topics-dev.csv", "topics-train.csv"]) == meant
+def test_a_slip_of_the_pen_is_noticed(name, label_name):
+    assert near_name(name, ["notes.txt", "topics-dev.csv", "topics-train.csv"]) == label_name
 
 
 @pytest.mark.parametrize(

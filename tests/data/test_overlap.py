@@ -4,13 +4,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrunk.data import overlap
-from cotrunk.data.cache import Corpus, cache_folder, load_corpus
-from cotrunk.data.encoded import fingerprints
-from cotrunk.data.examples import Source
-from cotrunk.data.overlap import count_shared, shared_rows
-from cotrunk.model.tokenizer import character_tokenizer
-from cotrunk.tasks import Task
+from cotrunk.data.reading.examples import Source
+from cotrunk.data.tokens import overlap
+from cotrunk.data.tokens.cache import Corpus, cache_folder, load_corpus
+from cotrunk.data.tokens.encoded import fingerprints
+from cotrunk.data.tokens.overlap import count_shared, shared_rows
+from cotrunk.kinds.task import Task
+from cotrunk.model.weights.tokenizer import character_tokenizer
 from toy import write_rows
 
 numbers = st.lists(st.integers(0, 30), max_size=60)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from cotrunk.data.packing import cuts, pack
+from cotrunk.data.batches.packing import bucket_ends, pack
 
 
 def packed(lengths: list[int]):
@@ -36,7 +36,7 @@ def least_cost(lengths: np.ndarray, most: int) -> int:
 def test_no_other_cuts_cost_less(seed, most):
     random = np.random.default_rng(seed)
     lengths = np.sort(random.integers(1, 12, size=random.integers(1, 10)))
-    ends = cuts(lengths, most)
+    ends = bucket_ends(lengths, most)
     assert len(ends) <= most
     assert ends[-1] == len(lengths)
     assert cost(lengths, ends) == least_cost(lengths, most)

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers
 
-from cotrunk.data import tokens
-from cotrunk.data.tokens import Tokeniser
-from cotrunk.model.tokenizer import character_tokenizer
+from cotrunk.data.tokens import tokenise as tokens
+from cotrunk.data.tokens.tokenise import Tokeniser
+from cotrunk.model.weights.tokenizer import character_tokenizer
 
 PIECES = [
     "[PAD]",

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cotrunk.data import cache
-from cotrunk.data.cache import cache_folder, load_corpus
-from cotrunk.data.examples import Example, Source
-from cotrunk.data.workers import LARGE_FILE, encoded, workers_for
+from cotrunk.data.reading.examples import Example, Source
+from cotrunk.data.tokens import cache
+from cotrunk.data.tokens.cache import cache_folder, load_corpus
+from cotrunk.data.tokens.workers import LARGE_FILE, encoded, workers_for
 from cotrunk.errors import UserError
-from cotrunk.model.tokenizer import character_tokenizer
-from cotrunk.tasks import Task
+from cotrunk.kinds.task import Task
+from cotrunk.model.weights.tokenizer import character_tokenizer
 from toy import sentence, write_rows
 
 ALIKE = Task("alike", "binary", 2)
@@ -70,7 +70,10 @@ def test_a_chunk_ends_when_its_texts_are_long(tmp_path, monkeypatch):
     done: list[int] = []
     monkeypatch.setenv("COTRUNK_CACHE", str(tmp_path / "cut"))
     load_corpus(
-        ALIKE, source, character_tokenizer("bert"), tell=lambda done_: done.append(done_.rows)
+        ALIKE,
+        source,
+        character_tokenizer("bert"),
+        on_progress=lambda done_: done.append(done_.rows),
     )
     assert len(done) > 10
     assert sum(done) == 50
@@ -98,7 +101,7 @@ def test_a_worker_that_dies_is_told_and_nothing_is_left(tmp_path, monkeypatch):
             os.kill(int(child), signal.SIGKILL)
 
     with pytest.raises(RuntimeError, match="a process that tokenises ended with code -9"):
-        load_corpus(ALIKE, source, character_tokenizer("bert"), workers=2, tell=kill)
+        load_corpus(ALIKE, source, character_tokenizer("bert"), workers=2, on_progress=kill)
     assert not list((cache_folder() / "tokens").iterdir())
     assert not children()
 
@@ -115,11 +118,11 @@ def test_whoever_stops_reading_leaves_no_process():
 STOPPED = """
 import os, sys
 from pathlib import Path
-from cotrunk.commands.training import terminable
-from cotrunk.data import cache
-from cotrunk.data.examples import Source
-from cotrunk.model.tokenizer import character_tokenizer
-from cotrunk.tasks import Task
+from cotrunk.cli.commands.training import terminable
+from cotrunk.data.tokens import cache
+from cotrunk.data.reading.examples import Source
+from cotrunk.model.weights.tokenizer import character_tokenizer
+from cotrunk.kinds.task import Task
 
 cache.CHUNK = 10
 source = Source(Path(sys.argv[1]), ("left", "right"), "label")
@@ -156,10 +159,10 @@ def test_a_signal_ends_the_workers_too(tmp_path, number, code):
 SCRIPT = """
 import sys
 from pathlib import Path
-from cotrunk.data.cache import load_corpus
-from cotrunk.data.examples import Source
-from cotrunk.model.tokenizer import character_tokenizer
-from cotrunk.tasks import Task
+from cotrunk.data.tokens.cache import load_corpus
+from cotrunk.data.reading.examples import Source
+from cotrunk.model.weights.tokenizer import character_tokenizer
+from cotrunk.kinds.task import Task
 
 print("begun")
 source = Source(Path(sys.argv[1]), ("left", "right"), "label")
@@ -209,7 +212,7 @@ def test_the_share_of_a_file_that_was_read_grows_to_the_whole(tmp_path, monkeypa
             ALIKE,
             source,
             character_tokenizer("bert"),
-            tell=lambda done, shares=shares: shares.append(done.share),
+            on_progress=lambda done, shares=shares: shares.append(done.share),
         )
         assert shares == sorted(shares)
         assert 0 < shares[0] < 0.6

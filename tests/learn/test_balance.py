@@ -5,8 +5,8 @@ import torch
 from safetensors.torch import load, save
 
 from cotrunk.errors import UserError
-from cotrunk.learn.balance import BALANCES, LEAST_WEIGHT, balance
-from cotrunk.tasks import Task
+from cotrunk.kinds.task import Task
+from cotrunk.learn.loss_weighting import LEAST_WEIGHT, LOSS_WEIGHTINGS, loss_weighting
 
 TASKS = (
     Task("sst", "classes", 1, classes=("0", "1", "2")),
@@ -20,7 +20,7 @@ UNEVEN = {"sst": 0.5, "para": 2.0, "sts": 1.25}
 
 def watched(name, *, steps, seed=0, initial=UNEVEN, method=None):
     """A balance that has seen ``steps`` steps, four to an epoch, and the weights it gave."""
-    method = method or balance(name, TASKS, initial)
+    method = method or loss_weighting(name, TASKS, initial)
     random = torch.Generator().manual_seed(seed)
     given = []
     for step in range(steps):
@@ -31,39 +31,39 @@ def watched(name, *, steps, seed=0, initial=UNEVEN, method=None):
     return method, given
 
 
-@pytest.mark.parametrize("name", sorted(set(BALANCES) - {"gradnorm"}))
+@pytest.mark.parametrize("name", sorted(set(LOSS_WEIGHTINGS) - {"gradnorm"}))
 def test_every_method_begins_with_the_weights_it_is_given(name):
-    assert balance(name, TASKS, UNEVEN).weights(0) == pytest.approx(UNEVEN)
+    assert loss_weighting(name, TASKS, UNEVEN).weights(0) == pytest.approx(UNEVEN)
 
 
 def test_gradnorm_begins_with_the_weights_it_is_given_scaled_to_the_number_of_tasks():
-    given = balance("gradnorm", TASKS, UNEVEN).weights(0)
+    given = loss_weighting("gradnorm", TASKS, UNEVEN).weights(0)
     assert sum(given.values()) == pytest.approx(3)
     assert given["para"] / given["sst"] == pytest.approx(4)
 
 
-@pytest.mark.parametrize("name", BALANCES)
+@pytest.mark.parametrize("name", LOSS_WEIGHTINGS)
 def test_weights_stay_positive_and_change_only_when_learned(name):
     _, given = watched(name, steps=200)
     assert all(weight > 0 for weights in given for weight in weights.values())
     assert (given[-1] == given[0]) == (name == "fixed")
 
 
-@pytest.mark.parametrize("name", sorted(set(BALANCES) - {"fixed"}))
+@pytest.mark.parametrize("name", sorted(set(LOSS_WEIGHTINGS) - {"fixed"}))
 @pytest.mark.parametrize("steps", [0, 1, 6, 9, 13])
 def test_a_loaded_state_goes_on_bit_identically(name, steps):
     first, _ = watched(name, steps=steps)
-    second = balance(name, TASKS, ONES if name != "dwa" else UNEVEN)
+    second = loss_weighting(name, TASKS, ONES if name != "dwa" else UNEVEN)
     second.load(load(save(first.state())))
     assert second.weights(steps // 4) == first.weights(steps // 4)
     assert watched(name, steps=20, method=first)[1] == watched(name, steps=20, method=second)[1]
 
 
-@pytest.mark.parametrize("name", BALANCES)
+@pytest.mark.parametrize("name", LOSS_WEIGHTINGS)
 def test_a_state_of_other_tasks_is_refused(name):
-    other = balance("gradnorm", TASKS[:2], {"sst": 1.0, "para": 1.0}).state()
+    other = loss_weighting("gradnorm", TASKS[:2], {"sst": 1.0, "para": 1.0}).state()
     with pytest.raises(ValueError, match="state should be"):
-        balance(name, TASKS, ONES).load(other)
+        loss_weighting(name, TASKS, ONES).load(other)
 
 
 def test_a_state_does_not_change_when_its_balance_goes_on():
@@ -76,7 +76,7 @@ def test_a_state_does_not_change_when_its_balance_goes_on():
 
 @pytest.mark.parametrize("loss", [0.01, 0.3, 1.0, 7.0])
 def test_uncertainty_comes_to_rest_where_each_weighted_loss_is_one_half(loss):
-    method = balance("uncertainty", TASKS, ONES, {"rate": 0.1})
+    method = loss_weighting("uncertainty", TASKS, ONES, {"rate": 0.1})
     for _ in range(3000):
         method.observe(dict.fromkeys(NAMES, loss), None, 0)
     for weight in method.weights(0).values():
@@ -88,7 +88,7 @@ def test_uncertainty_comes_to_rest_where_each_weighted_loss_is_one_half(loss):
 
 def test_uncertainty_equals_gradient_descent_by_autograd():
     """Kendall et al. 2018, equations 7 and 10, with s = log sigma^2."""
-    method = balance("uncertainty", TASKS, ONES, {"rate": 0.05})
+    method = loss_weighting("uncertainty", TASKS, ONES, {"rate": 0.05})
     half = torch.tensor([1.0, 1.0, 0.5], dtype=torch.float64)
     s = half.log().requires_grad_()
     optimizer = torch.optim.SGD([s], lr=0.05)
@@ -106,7 +106,7 @@ def test_uncertainty_equals_gradient_descent_by_autograd():
 
 
 def test_uncertainty_leaves_a_task_alone_that_had_no_turn():
-    method = balance("uncertainty", TASKS, ONES)
+    method = loss_weighting("uncertainty", TASKS, ONES)
     method.observe({"sst": 9.0}, None, 0)
     weights = method.weights(0)
     assert weights["sst"] < 1
@@ -115,7 +115,7 @@ def test_uncertainty_leaves_a_task_alone_that_had_no_turn():
 
 def test_dynamic_weight_average_equals_the_formula_of_the_paper():
     """Liu et al. 2019, equation 7: T = 2, and 1 in the first two epochs."""
-    method = balance("dwa", TASKS, ONES)
+    method = loss_weighting("dwa", TASKS, ONES)
     epochs = [[1.0, 2.0, 4.0], [0.5, 1.9, 4.0], [0.4, 1.0, 5.0]]
     for epoch, means in enumerate(epochs):
         if epoch < 2:
@@ -139,7 +139,7 @@ def test_the_weights_of_dynamic_weight_average_hold_for_a_whole_epoch():
 
 
 def test_dynamic_weight_average_takes_a_task_without_a_turn_for_one_that_stands_still():
-    method = balance("dwa", TASKS, ONES)
+    method = loss_weighting("dwa", TASKS, ONES)
     for epoch in (0, 1):
         method.observe({"sst": 1.0, "para": 1.0}, None, epoch)
     assert list(method.weights(2).values()) == pytest.approx([1, 1, 1])
@@ -149,7 +149,9 @@ def test_gradnorm_equals_autograd_on_two_linear_tasks():
     """Chen et al. 2018, algorithm 1, on a shared matrix that itself is trained."""
     tasks = TASKS[:2]
     names = [task.name for task in tasks]
-    method = balance("gradnorm", tasks, dict.fromkeys(names, 1.0), {"alpha": 1.5, "rate": 0.025})
+    method = loss_weighting(
+        "gradnorm", tasks, dict.fromkeys(names, 1.0), {"alpha": 1.5, "rate": 0.025}
+    )
     random = torch.Generator().manual_seed(3)
 
     def draw(*shape):
@@ -188,7 +190,7 @@ def test_gradnorm_equals_autograd_on_two_linear_tasks():
 
 
 def test_gradnorm_lengthens_the_gradient_of_the_task_that_learns_more_slowly():
-    method = balance("gradnorm", TASKS, ONES)
+    method = loss_weighting("gradnorm", TASKS, ONES)
     method.observe(ONES, ONES, 0)
     assert method.weights(0) == pytest.approx(ONES)
     method.observe({"sst": 0.2, "para": 0.9, "sts": 0.2}, ONES, 0)
@@ -198,7 +200,7 @@ def test_gradnorm_lengthens_the_gradient_of_the_task_that_learns_more_slowly():
 
 
 def test_gradnorm_never_lets_a_weight_turn_negative():
-    method = balance("gradnorm", TASKS, ONES)
+    method = loss_weighting("gradnorm", TASKS, ONES)
     method.observe(ONES, {"sst": 1e4, "para": 1.0, "sts": 1.0}, 0)
     weights = method.weights(0)
     assert 0 < weights["sst"] <= 3 * LEAST_WEIGHT
@@ -206,14 +208,14 @@ def test_gradnorm_never_lets_a_weight_turn_negative():
 
 
 def test_gradnorm_learns_nothing_from_a_step_with_one_task():
-    method = balance("gradnorm", TASKS, ONES)
+    method = loss_weighting("gradnorm", TASKS, ONES)
     method.observe({"sst": 3.0}, {"sst": 2.0}, 0)
     method.observe({"sst": 1.0}, {"sst": 9.0}, 0)
     assert method.weights(0) == ONES
 
 
 def test_zero_gradients_and_zero_losses_leave_gradnorm_finite():
-    method = balance("gradnorm", TASKS, ONES)
+    method = loss_weighting("gradnorm", TASKS, ONES)
     for losses in (ONES, dict.fromkeys(NAMES, 0.0), ONES):
         method.observe(losses, dict.fromkeys(NAMES, 0.0), 0)
         assert method.weights(0) == pytest.approx(ONES)
@@ -223,15 +225,15 @@ def test_wrong_names_options_and_weights_are_said_at_once():
     with pytest.raises(
         UserError, match="'gradnrm' is not one of fixed, uncertainty, dwa, gradnorm"
     ):
-        balance("gradnrm", TASKS, ONES)
+        loss_weighting("gradnrm", TASKS, ONES)
     with pytest.raises(UserError) as error:
-        balance("dwa", TASKS, {"sst": 0.0}, {"alpha": 1.0, "temperature": -1.0})
+        loss_weighting("dwa", TASKS, {"sst": 0.0}, {"alpha": 1.0, "temperature": -1.0})
     assert error.value.lines == (
-        "balance: dwa does not know 'alpha'; its options are temperature",
-        "balance: temperature = -1.0 is not a number above 0",
-        "balance: weights are for sst, but the tasks are sst, para, sts",
-        "balance: dwa needs weights above 0 to begin with; sst has 0",
+        "loss_weighting: dwa does not know 'alpha'; its options are temperature",
+        "loss_weighting: temperature = -1.0 is not a number above 0",
+        "loss_weighting: weights are for sst, but the tasks are sst, para, sts",
+        "loss_weighting: dwa needs weights above 0 to begin with; sst has 0",
     )
     with pytest.raises(UserError, match="it has no options"):
-        balance("fixed", TASKS, ONES, {"rate": 1.0})
-    assert balance("fixed", TASKS, ONES | {"sst": 0.0}).weights(0)["sst"] == 0
+        loss_weighting("fixed", TASKS, ONES, {"rate": 1.0})
+    assert loss_weighting("fixed", TASKS, ONES | {"sst": 0.0}).weights(0)["sst"] == 0

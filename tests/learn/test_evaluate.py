@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrunk.data import cache
-from cotrunk.data.cache import Corpus, CorpusRows, load_corpus
-from cotrunk.data.examples import Source
-from cotrunk.data.text import View, template_of
-from cotrunk.learn import evaluate
-from cotrunk.learn.evaluate import by_length, row_tokens
-from cotrunk.model.tokenizer import character_tokenizer
-from cotrunk.tasks import Task
+from cotrunk.data.batches.text import PairFormat, template_of
+from cotrunk.data.reading.examples import Source
+from cotrunk.data.tokens import cache
+from cotrunk.data.tokens.cache import Corpus, CorpusRows, load_corpus
+from cotrunk.infer import batching as evaluate
+from cotrunk.infer.batching import by_length, row_tokens
+from cotrunk.kinds.task import Task
+from cotrunk.model.weights.tokenizer import character_tokenizer
 from toy import sentence, write_rows
 
 
@@ -44,13 +44,13 @@ def pairs(tmp_path) -> Corpus:
 @pytest.mark.parametrize("max_tokens", [20, 128])
 def test_a_corpus_tells_what_its_rows_tell_one_by_one(pairs, monkeypatch, joined, max_tokens):
     monkeypatch.setattr(evaluate, "ROWS_PER_BLOCK", 7)
-    view, template = (
-        View(2, joined, max_tokens=max_tokens),
+    pair_format, template = (
+        PairFormat(2, joined, max_tokens=max_tokens),
         template_of(character_tokenizer("bert")),
     )
     rows = CorpusRows(pairs)
-    expected = row_tokens(list(rows), view, template)
-    assert row_tokens(rows, view, template).tolist() == expected.tolist()
+    expected = row_tokens(list(rows), pair_format, template)
+    assert row_tokens(rows, pair_format, template).tolist() == expected.tolist()
 
 
 def test_letting_go_of_pages_changes_no_value(pairs, monkeypatch):

@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 import torch
 
-from cotrunk.cli import main
-from cotrunk.data.cache import cache_folder
-from cotrunk.done import untold
-from cotrunk.experiment import prepare
-from cotrunk.learn.features import Reading, encode_corpus, encoder_digest
-from cotrunk.learn.forward import Cached, Live
-from cotrunk.learn.state import Stage
-from cotrunk.model.network import Network
-from cotrunk.model.noise import SILENCE
+from cotrunk.build.experiment import prepare
+from cotrunk.cli.main import main
+from cotrunk.config.settings import read_settings
+from cotrunk.data.tokens.cache import cache_folder
+from cotrunk.infer.features import Reading, encode_corpus, encoder_digest
+from cotrunk.infer.forward import Cached, Live
+from cotrunk.learn.stage import Stage
+from cotrunk.model.encoder.dropout import NO_DROPOUT
+from cotrunk.model.sharing.network import Network
+from cotrunk.progress import ignore_progress
 from cotrunk.runs.checkpoint import read_checkpoint
-from cotrunk.settings import read_settings
 
 FROZEN = ["train.freeze=encoder", "sharing.encoder=S2"]
 TASKS = ("mood", "same", "alike")
@@ -36,7 +36,7 @@ PAIRS = {
 
 
 def stage_of(toy: Path, *changes: str) -> Stage:
-    return prepare(read_settings(toy, list(changes)), toy.parent).stages[0].make(untold)
+    return prepare(read_settings(toy, list(changes)), toy.parent).stages[0].make(ignore_progress)
 
 
 def trained(toy: Path, run: Path, *changes: str) -> dict[str, torch.Tensor]:
@@ -63,18 +63,18 @@ def test_cached_vectors_give_what_the_whole_network_gives(toy, changes):
     assert isinstance(live.forward, Live)
     rows = np.array([5, 0, 39, 5])
     for task in TASKS:
-        expected = live.forward.output(task, rows, SILENCE)
-        found = cached.forward.output(task, rows, SILENCE)
+        expected = live.forward.output(task, rows, NO_DROPOUT)
+        found = cached.forward.output(task, rows, NO_DROPOUT)
         torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
         np.testing.assert_allclose(
-            cached.judge.outputs(task), live.judge.outputs(task), rtol=1e-5, atol=1e-5
+            cached.dev_forward.outputs(task), live.dev_forward.outputs(task), rtol=1e-5, atol=1e-5
         )
 
 
 def test_the_heads_get_the_same_gradient(toy):
     cached, live = stage_of(toy, *FROZEN), stage_of(toy, "sharing.encoder=S2")
     for stage in (cached, live):
-        stage.forward.output("same", np.arange(8), SILENCE).square().sum().backward()
+        stage.forward.output("same", np.arange(8), NO_DROPOUT).square().sum().backward()
     for name, parameter in cached.network.heads.named_parameters():
         expected = live.network.heads.get_parameter(name).grad
         if name.startswith("same."):
@@ -86,17 +86,17 @@ def test_the_heads_get_the_same_gradient(toy):
 
 def test_each_text_is_encoded_once_in_a_whole_run(toy):
     changes = [*FROZEN, "tasks.same.pair=concat"]
-    job = prepare(read_settings(toy, changes), toy.parent)
-    counter = Counter(job.network)
-    stage = job.stages[0].make(untold)
+    prepared = prepare(read_settings(toy, changes), toy.parent)
+    counter = Counter(prepared.network)
+    stage = prepared.stages[0].make(ignore_progress)
     rows = 40 + 24  # train and dev of each task
     assert counter.sequences == rows + 2 * rows + rows  # mood, both texts of same, alike joined
     for _ in range(3):
         for task in TASKS:
-            stage.forward.output(task, np.arange(8), SILENCE)
-            stage.judge.outputs(task)
+            stage.forward.output(task, np.arange(8), NO_DROPOUT)
+            stage.dev_forward.outputs(task)
     assert counter.sequences == 4 * rows
-    job.stages[0].make(untold)
+    prepared.stages[0].make(ignore_progress)
     assert counter.sequences == 4 * rows  # from the disk
 
 
@@ -118,15 +118,15 @@ def test_two_runs_may_encode_the_same_rows_at_the_same_time(toy):
     live = stage.forward
     assert isinstance(live, Live)
 
-    def encode(tell):
-        corpus, view = live.corpora["mood"], live.views["mood"]
-        reading = Reading(stage.network, "mood", corpus, view, live.template)
-        return encode_corpus(reading, "digest", tell=tell)
+    def encode(on_progress):
+        corpus, pair_format = live.corpora["mood"], live.pair_formats["mood"]
+        reading = Reading(stage.network, "mood", corpus, pair_format, live.template)
+        return encode_corpus(reading, "digest", on_progress=on_progress)
 
     def meanwhile(_done) -> None:
         if not begun:
             begun.append(True)
-            begun.append(encode(untold))
+            begun.append(encode(ignore_progress))
 
     outer = encode(meanwhile)
     for mine, theirs in zip(outer.vectors.values(), begun[1].vectors.values(), strict=True):

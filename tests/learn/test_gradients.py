@@ -8,18 +8,18 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from cotrunk.data.packing import Sides, pack
+from cotrunk.data.batches.packing import RowIndex, pack
+from cotrunk.kinds.losses import loss_for
+from cotrunk.kinds.task import Task
 from cotrunk.learn.combine import COMBINERS, combiner
 from cotrunk.learn.gradients import Surgery, blocks_of, place_of
-from cotrunk.learn.losses import loss_for
 from cotrunk.learn.optimizer import clip
+from cotrunk.model.encoder.dropout import DropoutStream
+from cotrunk.model.encoder.shape import Shape
 from cotrunk.model.heads import HeadPlan, Read
-from cotrunk.model.initial import generator, initialise
-from cotrunk.model.network import Network
-from cotrunk.model.noise import Noise
-from cotrunk.model.plan import make_plan
-from cotrunk.model.shape import Shape
-from cotrunk.tasks import Task
+from cotrunk.model.sharing.network import Network
+from cotrunk.model.sharing.plan import make_plan
+from cotrunk.model.weights.initial import generator, initialise
 
 TASKS = {
     "a": Task("a", "classes", 1, classes=("0", "1", "2")),
@@ -48,14 +48,14 @@ def loss_of(network, task, turn=0):
     random = np.random.default_rng([NAMES.index(task), turn])
     tokens = [random.integers(0, 30, size=n) for n in (2, 5, 3, 6)]
     text = pack(tokens, [np.zeros(len(t), np.int64) for t in tokens])
-    noise = Noise(1, NAMES.index(task), turn)
-    output_RO = network(text, Sides((text.place_S,)), [task], noise)[task]
+    masks = DropoutStream(1, NAMES.index(task), turn)
+    output_RO = network(text, RowIndex((text.place_S,)), [task], masks)[task]
     target_R = torch.from_numpy(random.integers(0, 2, size=4).astype(np.float64))
     return loss_for(TASKS[task], None)(output_RO, target_R).mean()
 
 
 def surgery_of(network, method="sum", *, scope="group", options=None):
-    blocks = blocks_of(network.named_parameters(), network.moved_by())
+    blocks = blocks_of(network.named_parameters(), network.updated_by())
     return Surgery(blocks, NAMES, combiner(method, options or {}), seed=SEED, scope=scope)
 
 
@@ -64,8 +64,8 @@ def after_surgery(network, surgery, turns, *, step=0):
     network.zero_grad(set_to_none=True)
     for task, turn in turns:
         loss_of(network, task, turn).backward()
-        surgery.take(task)
-    conflicts = surgery.give(step)
+        surgery.stash(task)
+    conflicts = surgery.combine(step)
     return gradients(network), conflicts
 
 
@@ -88,7 +88,7 @@ def textbook(network, turns, *, step=0, scope="group"):
     """PCGrad (Yu et al. 2020, algorithm 1) on flattened gradients, unit by unit."""
     present = [name for name in NAMES if name in {task for task, _ in turns}]
     own = {name: plain(network, [turn for turn in turns if turn[0] == name]) for name in present}
-    moved, random = network.moved_by(), generator(SEED, f"surgery {step}")
+    moved, random = network.updated_by(), generator(SEED, f"surgery {step}")
     units = {}
     for name in moved:
         unit = (moved[name], place_of(name) if scope == "layer" else "")
@@ -167,7 +167,7 @@ def test_a_sum_equals_backward_of_the_summed_losses(plan):
 @pytest.mark.parametrize("plan", PLANS)
 def test_no_method_touches_what_one_task_moves_alone(method, plan):
     network = tiny(plan)
-    moved = network.moved_by()
+    moved = network.updated_by()
     found, _ = after_surgery(network, surgery_of(network, method), one_turn_each())
     private = [name for name in found if len(moved[name]) == 1]
     assert any(name.startswith("heads.") for name in private)
@@ -180,7 +180,7 @@ def test_a_group_of_two_of_three_tasks_gets_surgery_among_those_two_only():
     network = tiny("(a+b)2")
     three, _ = after_surgery(network, surgery_of(network, "pcgrad"), one_turn_each())
     two, conflicts = after_surgery(network, surgery_of(network, "pcgrad"), one_turn_each()[:2])
-    ours = [name for name, group in network.moved_by().items() if group == {"a", "b"}]
+    ours = [name for name, group in network.updated_by().items() if group == {"a", "b"}]
     assert ours
     assert_close({n: three[n] for n in ours}, {n: two[n] for n in ours}, rtol=0, atol=0)
     assert all(set(pairs) == {"a|b"} for pairs in conflicts.values())
@@ -200,7 +200,9 @@ def test_groups_that_overlap_in_one_task_do_not_see_each_other(method):
     found, _ = after_surgery(network, surgery, one_turn_each())
     for pair, group in ((("a", "b"), {"a", "b"}), (("b", "c"), {"b", "c"})):
         alone, _ = after_surgery(network, surgery_of(network, method), [(task, 0) for task in pair])
-        for name in (n for n, moved in network.moved_by().items() if moved == group and n in found):
+        for name in (
+            n for n, moved in network.updated_by().items() if moved == group and n in found
+        ):
             assert_close(found[name], alone[name], rtol=1e-6, atol=1e-12)
 
 
@@ -220,7 +222,7 @@ def test_a_task_without_a_turn_has_no_say(method, plan):
     network = tiny(plan)
     turns = [("a", 0), ("c", 0)]
     found, conflicts = after_surgery(network, surgery_of(network, method), turns)
-    owned_by_b = [name for name, group in network.moved_by().items() if group == {"b"}]
+    owned_by_b = [name for name, group in network.updated_by().items() if group == {"b"}]
     assert not set(owned_by_b) & set(found)
     assert all(set(pairs) == {"a|c"} for pairs in conflicts.values())
     if method == "pcgrad":
@@ -266,7 +268,7 @@ def test_cosines_are_those_of_the_flattened_gradients_at_each_place():
     network = tiny("S1 I1")
     _, conflicts = after_surgery(network, surgery_of(network), one_turn_each())
     own = {task: plain(network, [(task, 0)]) for task in NAMES}
-    moved = network.moved_by()
+    moved = network.updated_by()
     assert set(conflicts) == {"embeddings", "layers.0"}
     for place, pairs in conflicts.items():
         assert set(pairs) == {"a|b", "a|c", "b|c"}
@@ -354,8 +356,8 @@ def test_a_gradient_that_is_not_finite_is_handed_on_and_not_remembered(method, b
     network.zero_grad(set_to_none=True)
     for task in NAMES:
         (loss_of(network, task, 1) * (bad if task == "b" else 1)).backward()
-        surgery.take(task)
-    conflicts = surgery.give(1)
+        surgery.stash(task)
+    conflicts = surgery.combine(1)
     norm = clip(network.parameters(), 1.0)
     assert not norm.isfinite()
     assert surgery.held == {}
@@ -368,7 +370,7 @@ def test_a_gradient_that_is_not_finite_is_handed_on_and_not_remembered(method, b
 def test_frozen_parameters_are_in_no_block():
     network = tiny("S2")
     network.embeddings.requires_grad_(False)
-    blocks = blocks_of(network.named_parameters(), network.moved_by())
+    blocks = blocks_of(network.named_parameters(), network.updated_by())
     assert [block.place for block in blocks] == ["layers.0", "layers.1"]
 
 

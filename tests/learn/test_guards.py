@@ -7,21 +7,21 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from cotrunk.data.packing import Packed, Sides, pack
-from cotrunk.data.sampling import Law, dry_run
+from cotrunk.data.batches.packing import Packed, RowIndex, pack
+from cotrunk.data.batches.sampling import Sampler, dry_run
+from cotrunk.kinds.losses import loss_for, mse, probability_mse
+from cotrunk.kinds.metrics import pearson, predict_labels
+from cotrunk.kinds.task import Task
 from cotrunk.learn import guards
 from cotrunk.learn.combine import combiner
 from cotrunk.learn.gradients import Surgery, blocks_of
-from cotrunk.learn.losses import loss_for, mse, probability_mse
-from cotrunk.learn.metrics import decide, pearson
 from cotrunk.learn.optimizer import OPTIMIZERS, AdamW
+from cotrunk.model.encoder.dropout import NO_DROPOUT, DropoutStream
+from cotrunk.model.encoder.shape import Shape
 from cotrunk.model.heads import HeadPlan, Read, scale_cosine
-from cotrunk.model.initial import initialise
-from cotrunk.model.network import Network
-from cotrunk.model.noise import SILENCE, Noise
-from cotrunk.model.plan import make_plan
-from cotrunk.model.shape import Shape
-from cotrunk.tasks import Task
+from cotrunk.model.sharing.network import Network
+from cotrunk.model.sharing.plan import make_plan
+from cotrunk.model.weights.initial import initialise
 
 SST = Task("sst", "classes", 1, classes=("0", "1", "2", "3", "4"))
 PARA = Task("para", "binary", 1)
@@ -39,11 +39,11 @@ def tiny(plan: str = "S1 I1", **heads: HeadPlan) -> Network:
     return network
 
 
-def batch(seed: int = 0, rows: int = 6) -> tuple[Packed, Sides]:
+def batch(seed: int = 0, rows: int = 6) -> tuple[Packed, RowIndex]:
     random = np.random.default_rng(seed)
     tokens = [random.integers(0, 40, size=n) for n in random.integers(2, 9, size=rows)]
     text = pack(tokens, [np.zeros(len(t), np.int64) for t in tokens])
-    return text, Sides((text.place_S,))
+    return text, RowIndex((text.place_S,))
 
 
 def targets(task: Task, rows: int = 6) -> torch.Tensor:
@@ -57,16 +57,16 @@ def rounded_mse(output_RO: torch.Tensor, target_R: torch.Tensor) -> torch.Tensor
 
 def watch_of(network: Network, *, patience: int = 3) -> guards.GradientWatch:
     parameters = dict(network.named_parameters())
-    return guards.GradientWatch(parameters, network.moved_by(), patience=patience)
+    return guards.GradientWatch(parameters, network.updated_by(), patience=patience)
 
 
-def turns(network, watch, losses, *, steps=4, tasks=TASKS) -> list[guards.Finding]:
+def specs(network, watch, losses, *, steps=4, tasks=TASKS) -> list[guards.Finding]:
     found = []
     for step in range(steps):
         network.zero_grad(set_to_none=True)
-        text, sides = batch(step)
+        text, index = batch(step)
         for number, task in enumerate(tasks):
-            out = network(text, sides, [task.name], Noise(1, step, number))[task.name]
+            out = network(text, index, [task.name], DropoutStream(1, step, number))[task.name]
             losses[task.name](out, targets(task)).mean().backward()
         found += watch.look([task.name for task in tasks])
     return found
@@ -112,15 +112,15 @@ def test_a_network_that_was_trained_by_a_rounded_loss_predicts_a_constant():
     with torch.no_grad():
         network.heads["para"].layers[-1].bias.fill_(-2.0)
     optimizer = AdamW([{"params": list(network.parameters()), "lr": 1e-3}])
-    text, sides = batch()
+    text, index = batch()
     for step in range(5):
         optimizer.zero_grad()
-        out = network(text, sides, ["para"], Noise(1, step))["para"]
+        out = network(text, index, ["para"], DropoutStream(1, step))["para"]
         rounded_mse(out, targets(PARA)).mean().backward()
         optimizer.step()
     with torch.no_grad():
-        output = network(text, sides, ["para"], SILENCE)["para"].numpy()
-    (found,) = guards.on_dev(PARA, decide(PARA, output), targets(PARA).numpy())
+        output = network(text, index, ["para"], NO_DROPOUT)["para"].numpy()
+    (found,) = guards.on_dev(PARA, predict_labels(PARA, output), targets(PARA).numpy())
     assert found.name == "constant-predictions"
     assert "para" in found.place
 
@@ -147,19 +147,19 @@ def test_an_undefined_correlation_says_which_side_is_constant():
 def test_a_healthy_network_has_no_still_block():
     for plan in ("S2", "I2", "S1 (sst+para)"):
         network = tiny(plan)
-        assert turns(network, watch_of(network), HEALTHY) == []
+        assert specs(network, watch_of(network), HEALTHY) == []
 
 
 def test_a_rounded_output_is_named_at_the_head_it_starves():
     network = tiny("S2")
-    (found,) = turns(network, watch_of(network), HEALTHY | {"para": rounded_mse})
+    (found,) = specs(network, watch_of(network), HEALTHY | {"para": rounded_mse})
     assert (found.name, found.place) == ("rounded-output", "heads.para")
     assert "in 3 turns of para" in found.finding
 
 
 def test_all_blocks_below_a_rounded_output_are_one_finding():
     network = tiny("I2")
-    (found,) = turns(network, watch_of(network), HEALTHY | {"para": rounded_mse})
+    (found,) = specs(network, watch_of(network), HEALTHY | {"para": rounded_mse})
     assert (found.name, found.place) == ("rounded-output", "heads.para")
     blocks = {
         name.rpartition(".")[0] for name, group in network.owners().items() if "para" in group
@@ -169,16 +169,16 @@ def test_all_blocks_below_a_rounded_output_are_one_finding():
 
 def test_a_rounded_output_is_named_with_surgery_too():
     network = tiny("S2")
-    moved = network.moved_by()
+    moved = network.updated_by()
     blocks = blocks_of(network.named_parameters(), moved)
     surgery = Surgery(blocks, list(network.tasks), combiner("pcgrad"), seed=1)
     watch, found = watch_of(network), []
     for step in range(4):
         network.zero_grad(set_to_none=True)
-        text, sides = batch(step)
+        text, index = batch(step)
         for task in TASKS:
             loss = rounded_mse if task is PARA else HEALTHY[task.name]
-            out = network(text, sides, [task.name], SILENCE)[task.name]
+            out = network(text, index, [task.name], NO_DROPOUT)[task.name]
             loss(out, targets(task)).mean().backward()
             surgery.take(task.name)
         surgery.give(step)
@@ -190,7 +190,7 @@ def test_a_dead_unit_is_named_at_its_block():
     network = tiny("S2")
     with torch.no_grad():
         network.heads["sst"].layers[0].bias.fill_(-100.0)
-    (found,) = turns(network, watch_of(network), HEALTHY)
+    (found,) = specs(network, watch_of(network), HEALTHY)
     assert found.name == "zero-gradient"
     assert found.place == "heads.sst.layers.0"
 
@@ -198,29 +198,29 @@ def test_a_dead_unit_is_named_at_its_block():
 def test_a_block_that_no_task_had_a_turn_to_move_is_not_blamed():
     network = tiny("I2")
     watch = watch_of(network)
-    assert turns(network, watch, HEALTHY, tasks=(SST,), steps=8) == []
+    assert specs(network, watch, HEALTHY, tasks=(SST,), steps=8) == []
 
 
 def test_a_head_that_another_reads_is_not_blamed_while_its_own_task_waits():
     """Reading hidden features moves all of the head but its last layer."""
     reads = (Read("sst", "hidden", "flow"),)
     network = tiny("S2", sts=HeadPlan(depth=2, width=6, reads=reads))
-    assert network.moved_by()["heads.sst.layers.1.weight"] == {"sst"}
-    assert turns(network, watch_of(network), HEALTHY, tasks=(STS,), steps=8) == []
+    assert network.updated_by()["heads.sst.layers.1.weight"] == {"sst"}
+    assert specs(network, watch_of(network), HEALTHY, tasks=(STS,), steps=8) == []
 
 
 def test_a_frozen_block_is_not_blamed():
     network = tiny("S2")
     for name, parameter in network.named_parameters():
         parameter.requires_grad_(name.startswith("heads."))
-    assert turns(network, watch_of(network), HEALTHY) == []
+    assert specs(network, watch_of(network), HEALTHY) == []
 
 
 def test_a_block_that_falls_still_later_is_found_and_told_once():
     network = tiny("S2")
     watch = watch_of(network)
-    assert turns(network, watch, HEALTHY, steps=2) == []
-    found = turns(network, watch, HEALTHY | {"para": rounded_mse}, steps=guards.LOOK_EVERY + 10)
+    assert specs(network, watch, HEALTHY, steps=2) == []
+    found = specs(network, watch, HEALTHY | {"para": rounded_mse}, steps=guards.LOOK_EVERY + 10)
     assert [finding.name for finding in found] == ["rounded-output"]
 
 
@@ -311,8 +311,8 @@ def test_a_loss_that_is_not_finite_names_task_step_and_rows():
     network = tiny()
     with torch.no_grad():
         network.heads["sts"].layers[-1].weight.fill_(math.inf)
-    text, sides = batch()
-    out = network(text, sides, ["sts"], SILENCE)["sts"]
+    text, index = batch()
+    out = network(text, index, ["sts"], NO_DROPOUT)["sts"]
     loss = mse(out, targets(STS)).mean().item()
     found = guards.not_finite(7, {"sst": 1.0, "sts": loss}, math.nan, ids.__getitem__)
     assert found.fatal
@@ -334,7 +334,7 @@ def test_dev_rows_that_are_in_train_are_counted():
 
 def test_a_task_that_a_law_gives_no_batch_is_named():
     sizes = {"sst": 8_544, "para": 141_506, "sts": 6_040}
-    plans = dry_run(Law("proportional", steps_per_epoch=10), sizes, batch=32, seed=1, epochs=4)
+    plans = dry_run(Sampler("proportional", steps_per_epoch=10), sizes, batch=32, seed=1, epochs=4)
     found = {finding.finding.split()[1]: finding for finding in guards.starved_tasks(plans)}
     empty = {task for task in sizes if any(plan["batches"][task] == 0 for plan in plans)}
     assert set(found) == empty
@@ -346,19 +346,19 @@ def test_a_task_that_a_law_gives_no_batch_is_named():
 
 def test_a_law_that_serves_all_tasks_starves_none():
     sizes = {"sst": 8_544, "para": 141_506, "sts": 6_040}
-    for law in ("together", "proportional", "annealed", "round-robin", "sequential"):
-        plans = dry_run(Law(law), sizes, batch=32, seed=1, epochs=2)
+    for sampler in ("together", "proportional", "annealed", "round-robin", "sequential"):
+        plans = dry_run(Sampler(sampler), sizes, batch=32, seed=1, epochs=2)
         assert guards.starved_tasks(plans) == []
     assert guards.starved_tasks([]) == []
 
 
 def test_a_task_that_has_no_turn_before_training_stops_is_named():
-    turns = ["para", "para", "sst", "para"]
-    found = guards.unreached_tasks(["sst", "para", "sts"], turns, steps=4, whole=400)
+    specs = ["para", "para", "sst", "para"]
+    found = guards.unreached_tasks(["sst", "para", "sts"], specs, steps=4, whole=400)
     assert [finding.name for finding in found] == ["starved-task"]
     assert "task sts has no batch in the 4 of 400 steps that are made" in str(found[0])
     assert not found[0].fatal
-    assert guards.unreached_tasks(["sst", "para"], turns, steps=4, whole=400) == []
+    assert guards.unreached_tasks(["sst", "para"], specs, steps=4, whole=400) == []
 
 
 def test_selection_by_test_rows_is_an_error_and_by_train_rows_a_warning():

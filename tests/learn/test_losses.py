@@ -6,8 +6,8 @@ import torch.nn.functional as F
 from torch.testing import assert_close
 
 from cotrunk.errors import UserError
-from cotrunk.learn.losses import LOSSES, USUAL, loss_for, probability_mse
-from cotrunk.tasks import Task
+from cotrunk.kinds.losses import LOSSES, USUAL, loss_for, probability_mse
+from cotrunk.kinds.task import Task
 
 TASKS = {
     "classes": Task("sst", "classes", 1, classes=("0", "1", "2")),

@@ -2,18 +2,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cotrunk.learn.metrics import (
+from cotrunk.kinds.metrics import (
     Score,
     accuracy,
     baseline,
     change,
-    decide,
     errors,
     overall,
     pearson,
+    predict_labels,
     score,
 )
-from cotrunk.tasks import Task
+from cotrunk.kinds.task import Task
 
 SST = Task("sst", "classes", 1, classes=("0", "1", "2", "3", "4"))
 PARA = Task("para", "binary", 2)
@@ -101,9 +101,9 @@ def test_pearson_of_a_constant_is_no_number(constant):
 
 def test_decisions_are_a_class_a_side_or_the_score_itself():
     output = np.array([[0.1, 0.5, 0.2, 0.0, -1.0], [9.0, 1.0, 2.0, 3.0, 4.0]], np.float32)
-    assert decide(SST, output).tolist() == [1, 0]
-    assert decide(PARA, np.array([[-0.1], [0.0], [0.1]])).tolist() == [0, 0, 1]
-    assert decide(STS, np.array([[4.7], [-0.2]])).tolist() == [4.7, -0.2]
+    assert predict_labels(SST, output).tolist() == [1, 0]
+    assert predict_labels(PARA, np.array([[-0.1], [0.0], [0.1]])).tolist() == [0, 0, 1]
+    assert predict_labels(STS, np.array([[4.7], [-0.2]])).tolist() == [4.7, -0.2]
 
 
 def test_a_change_is_a_share_of_other_decisions_or_how_far_scores_move():

@@ -7,18 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
-from cotrunk.done import untold
-from cotrunk.experiment import prepare
-from cotrunk.learn import portions
-from cotrunk.learn.portions import (
+from cotrunk.build.experiment import prepare
+from cotrunk.config.settings import read_settings
+from cotrunk.learn import microbatches as microbatches
+from cotrunk.learn.microbatches import (
     TOKENS_PER_PART,
     TOKENS_UNCUT,
     add_gradients,
-    portions_of,
-    stretches_of,
+    cuts_of,
+    microbatches_of,
 )
-from cotrunk.model.noise import SILENCE
-from cotrunk.settings import read_settings
+from cotrunk.model.encoder.dropout import NO_DROPOUT
+from cotrunk.progress import ignore_progress
 
 STEPS = st.lists(
     st.lists(st.integers(1, 128), min_size=1, max_size=64).map(np.array), min_size=1, max_size=6
@@ -26,43 +26,43 @@ STEPS = st.lists(
 
 
 def cut(step):
-    return portions_of(step, stretches=stretches_of(sum(int(batch.sum()) for batch in step)))
+    return microbatches_of(step, cuts=cuts_of(sum(int(batch.sum()) for batch in step)))
 
 
 @given(STEPS)
 def test_every_row_is_in_one_portion(step):
-    portions = cut(step)
+    microbatches = cut(step)
     for number, lengths in enumerate(step):
-        mine = [portion.chosen for portion in portions if portion.batch == number]
+        mine = [microbatch.chosen for microbatch in microbatches if microbatch.batch == number]
         assert sorted(np.concatenate(mine).tolist()) == list(range(len(lengths)))
 
 
 @given(STEPS)
 def test_shares_of_a_batch_add_up_to_one(step):
-    portions = cut(step)
+    microbatches = cut(step)
     for number in range(len(step)):
-        shares = [portion.share for portion in portions if portion.batch == number]
+        shares = [microbatch.share for microbatch in microbatches if microbatch.batch == number]
         assert sum(shares) == pytest.approx(1)
 
 
 @given(STEPS)
 def test_parts_of_a_batch_are_numbered_from_nought(step):
-    portions = cut(step)
+    microbatches = cut(step)
     for number in range(len(step)):
-        parts = sorted(portion.part for portion in portions if portion.batch == number)
+        parts = sorted(microbatch.part for microbatch in microbatches if microbatch.batch == number)
         assert parts == list(range(len(parts)))
 
 
 @given(STEPS)
 def test_the_longest_come_first(step):
-    tokens = [portion.tokens for portion in cut(step)]
+    tokens = [microbatch.tokens for microbatch in cut(step)]
     assert tokens == sorted(tokens, reverse=True)
 
 
 def test_a_short_step_is_not_cut():
     step = [np.full(16, 15), np.full(16, 15)]
     assert sum(batch.sum() for batch in step) <= TOKENS_UNCUT
-    assert [len(portion.chosen) for portion in cut(step)] == [16, 16]
+    assert [len(microbatch.chosen) for microbatch in cut(step)] == [16, 16]
 
 
 @pytest.mark.parametrize("batches", [1, 3, 5])
@@ -71,8 +71,8 @@ def test_two_threads_that_take_the_next_portion_end_within_a_row_a_batch_of_each
     step = [random.integers(5, 60, 40) for _ in range(batches)]
     assert sum(batch.sum() for batch in step) > TOKENS_UNCUT
     ends = [0, 0]
-    for portion in cut(step):
-        ends[ends.index(min(ends))] += portion.tokens
+    for microbatch in cut(step):
+        ends[ends.index(min(ends))] += microbatch.tokens
     assert abs(ends[0] - ends[1]) <= 60 * batches
 
 
@@ -93,12 +93,12 @@ READING = [
 @pytest.fixture
 def cut_all(monkeypatch):
     """Steps as short as the toy's are cut too, into several parts."""
-    monkeypatch.setattr(portions, "TOKENS_UNCUT", 16)
-    monkeypatch.setattr(portions, "TOKENS_PER_PART", 128)
+    monkeypatch.setattr(microbatches, "TOKENS_UNCUT", 16)
+    monkeypatch.setattr(microbatches, "TOKENS_PER_PART", 128)
 
 
 def stage_of(toy, *changes):
-    return prepare(read_settings(toy, list(changes)), toy.parent).stages[0].make(untold)
+    return prepare(read_settings(toy, list(changes)), toy.parent).stages[0].make(ignore_progress)
 
 
 def gradients(stage, threads):
@@ -113,7 +113,7 @@ def gradients(stage, threads):
     finally:
         torch.set_num_threads(before)
     return {n: p.grad.to_dense().clone() for n, p in stage.trained.items() if p.grad is not None}, [
-        portion for portion, _ in found
+        microbatch for microbatch, _ in found
     ]
 
 
@@ -127,14 +127,14 @@ def test_portions_add_up_to_the_gradient_of_whole_batches(toy, changes):
     assert len(cut) > len(batches)
     stage.network.zero_grad(set_to_none=True)
     for batch in batches:
-        out = stage.forward.output(batch.task, batch.rows, SILENCE)
+        out = stage.forward.output(batch.task, batch.rows, NO_DROPOUT)
         stage.recipe.losses[batch.task](out, batch.target_R).mean().mul(batch.share).backward()
     whole = {n: p.grad.to_dense() for n, p in stage.trained.items() if p.grad is not None}
     assert_close(found, whole, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize(
-    "changes", [[], READING, ["train.smooth=r-drop"], ["train.smooth=smart"]], ids=str
+    "changes", [[], READING, ["train.regularize=r-drop"], ["train.regularize=smart"]], ids=str
 )
 @pytest.mark.usefixtures("cut_all")
 def test_as_many_threads_as_portions_give_the_same_to_the_last_bit_as_one(toy, changes):
@@ -155,14 +155,14 @@ def test_surgery_on_portions_is_that_on_whole_batches(toy, method):
         f"train.gradients={method}",
     )
     batches, weights = list(stage.stream.batches(0)), {"mood": 1.0, "same": 0.5, "alike": 2.0}
-    for portion, _ in add_gradients(stage, batches, 0, weights):
-        stage.surgery.take(batches[portion.batch].task)
+    for microbatch, _ in add_gradients(stage, batches, 0, weights):
+        stage.surgery.take(batches[microbatch.batch].task)
     stage.surgery.give(0)
     found = {name: p.grad.to_dense().clone() for name, p in stage.trained.items()}
     stage.surgery.state.clear()
     stage.network.zero_grad(set_to_none=True)
     for batch in batches:
-        out = stage.forward.output(batch.task, batch.rows, SILENCE)
+        out = stage.forward.output(batch.task, batch.rows, NO_DROPOUT)
         loss = stage.recipe.losses[batch.task](out, batch.target_R).mean()
         (loss * batch.share * weights[batch.task]).backward()
         stage.surgery.take(batch.task)
@@ -176,9 +176,11 @@ def test_losses_of_portions_add_up_to_that_of_their_batch(toy):
     silent = [f"tasks.{task}.head.dropout=0" for task in ("mood", "same", "alike")]
     stage = stage_of(toy, "encoder.dropout=0", "encoder.attention_dropout=0", *silent)
     batches, totals = list(stage.stream.batches(0)), {}
-    for portion, loss in add_gradients(stage, batches, 0, dict.fromkeys(stage.network.tasks, 1.0)):
-        totals[portion.batch] = totals.get(portion.batch, 0) + portion.share * loss
+    for microbatch, loss in add_gradients(
+        stage, batches, 0, dict.fromkeys(stage.network.tasks, 1.0)
+    ):
+        totals[microbatch.batch] = totals.get(microbatch.batch, 0) + microbatch.share * loss
     for number, batch in enumerate(batches):
-        out = stage.forward.output(batch.task, batch.rows, SILENCE)
+        out = stage.forward.output(batch.task, batch.rows, NO_DROPOUT)
         whole = stage.recipe.losses[batch.task](out, batch.target_R).mean().item()
         assert totals[number] == pytest.approx(whole, rel=1e-5)

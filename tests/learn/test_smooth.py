@@ -5,17 +5,17 @@ from scipy.special import expit, softmax
 from scipy.stats import entropy
 from torch.testing import assert_close
 
-from cotrunk.data.packing import Sides, pack
+from cotrunk.data.batches.packing import RowIndex, pack
 from cotrunk.errors import UserError
-from cotrunk.learn.losses import loss_for
-from cotrunk.learn.smooth import SMOOTHINGS, disagreement, smoothing, worst_nudge
+from cotrunk.kinds.losses import loss_for
+from cotrunk.kinds.task import Task
+from cotrunk.learn.regularize import REGULARIZERS, disagreement, regularizer, worst_nudge
+from cotrunk.model.encoder.dropout import DropoutStream
+from cotrunk.model.encoder.shape import Shape
 from cotrunk.model.heads import HeadPlan
-from cotrunk.model.initial import initialise
-from cotrunk.model.network import Network, unmoved
-from cotrunk.model.noise import Noise
-from cotrunk.model.plan import make_plan
-from cotrunk.model.shape import Shape
-from cotrunk.tasks import Task
+from cotrunk.model.sharing.network import Network, identity
+from cotrunk.model.sharing.plan import make_plan
+from cotrunk.model.weights.initial import initialise
 
 TASKS = (
     Task("sst", "classes", 1, classes=("0", "1", "2")),
@@ -53,16 +53,16 @@ class Run:
         self.target_R = torch.tensor([0.0, 1.0, 1.0, 0.0, 1.0], dtype=torch.float64)
         self.calls = []
 
-    def __call__(self, repeat=0, shift=unmoved):
+    def __call__(self, repeat=0, perturb=identity):
         self.calls.append(repeat)
-        sides, name = Sides((self.text.place_S,)), self.task.name
-        return self.network(self.text, sides, [name], Noise(1, 2, 3, repeat), shift)[name]
+        index, name = RowIndex((self.text.place_S,)), self.task.name
+        return self.network(self.text, index, [name], DropoutStream(1, 2, 3, repeat), perturb)[name]
 
     def criterion(self, output_RO):
         return loss_for(self.task, None)(output_RO, self.target_R).mean()
 
     def loss(self, method, **options):
-        return smoothing(method, options)(self.task, self, self.criterion, random())
+        return regularizer(method, options)(self.task, self, self.criterion, random())
 
 
 @EACH_KIND
@@ -144,8 +144,12 @@ def test_r_drop_with_half_the_papers_alpha_is_half_the_papers_loss(task):
 
 def test_the_first_pass_drops_what_a_pass_without_smoothing_drops():
     x = torch.ones(100)
-    assert_close(Noise(1, 2, 3).drop(x, 0.5), Noise(1, 2, 3, 0).drop(x, 0.5), rtol=0, atol=0)
-    assert not torch.equal(Noise(1, 2, 3).drop(x, 0.5), Noise(1, 2, 3, 1).drop(x, 0.5))
+    assert_close(
+        DropoutStream(1, 2, 3).drop(x, 0.5), DropoutStream(1, 2, 3, 0).drop(x, 0.5), rtol=0, atol=0
+    )
+    assert not torch.equal(
+        DropoutStream(1, 2, 3).drop(x, 0.5), DropoutStream(1, 2, 3, 1).drop(x, 0.5)
+    )
 
 
 @EACH_KIND
@@ -193,7 +197,7 @@ def test_the_search_for_a_nudge_leaves_no_gradient_in_the_network():
 
 
 @EACH_KIND
-@pytest.mark.parametrize("method", SMOOTHINGS)
+@pytest.mark.parametrize("method", REGULARIZERS)
 def test_every_smoothed_loss_moves_the_embeddings_and_the_head(task, method):
     run = Run(task)
     run.loss(method).backward()
@@ -227,10 +231,10 @@ def test_smoothing_makes_answers_steadier(method):
 
 def test_wrong_names_and_options_are_said():
     with pytest.raises(UserError, match="'rdrop' is not one of none, r-drop, smart"):
-        smoothing("rdrop")
+        regularizer("rdrop")
     with pytest.raises(UserError) as error:
-        smoothing("r-drop", {"radius": 1.0, "strength": 0.0})
+        regularizer("r-drop", {"radius": 1.0, "strength": 0.0})
     assert error.value.lines == (
-        "smooth: r-drop does not know 'radius'; its options are strength",
-        "smooth: strength = 0.0 is not a number above 0",
+        "regularize: r-drop does not know 'radius'; its options are strength",
+        "regularize: strength = 0.0 is not a number above 0",
     )

@@ -3,13 +3,13 @@
 import pytest
 import torch
 
+from cotrunk.kinds.task import Task
 from cotrunk.learn.soft import soft_penalty, trace_norm
+from cotrunk.model.encoder.shape import named
 from cotrunk.model.heads import HeadPlan
-from cotrunk.model.initial import initialise
-from cotrunk.model.network import Network
-from cotrunk.model.plan import make_plan
-from cotrunk.model.shape import named
-from cotrunk.tasks import Task
+from cotrunk.model.sharing.network import Network
+from cotrunk.model.sharing.plan import make_plan
+from cotrunk.model.weights.initial import initialise
 
 NAMES = ["a", "b", "c"]
 SHAPE = named("tiny", "test")

@@ -6,8 +6,8 @@ import pytest
 import torch
 from threadpoolctl import threadpool_info
 
-from cotrunk.learn import threads as threads_of
-from cotrunk.learn.threads import in_order, threads_per_operation
+from cotrunk.infer import threads as threads_of
+from cotrunk.infer.threads import in_order, threads_per_operation
 
 
 @pytest.fixture(params=[1, 2, 3])

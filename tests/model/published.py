@@ -8,8 +8,8 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 from cotrunk.errors import UserError
-from cotrunk.model.pretrained import find
-from cotrunk.model.shape import NAMED, config_from_shape
+from cotrunk.model.encoder.shape import NAMED, config_from_shape
+from cotrunk.model.weights.pretrained import find
 
 MODELS = {
     "bert": (transformers.BertConfig, transformers.BertModel),

@@ -7,14 +7,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cotrunk.data.packing import Packed, Sides
-from cotrunk.data.text import Template, View, lay_out
+from cotrunk.data.batches.packing import Packed, RowIndex
+from cotrunk.data.batches.text import PairFormat, Template, pack_rows
+from cotrunk.kinds.task import Task
+from cotrunk.model.encoder.shape import named
 from cotrunk.model.heads import HeadPlan, Read
-from cotrunk.model.initial import generator, initialise
-from cotrunk.model.network import Network
-from cotrunk.model.plan import Plan, ProjectedPlan, make_plan, parse_partition, parse_partitions
-from cotrunk.model.shape import named
-from cotrunk.tasks import Task
+from cotrunk.model.sharing.network import Network
+from cotrunk.model.sharing.plan import (
+    Plan,
+    ProjectedPlan,
+    make_plan,
+    parse_partition,
+    parse_partitions,
+)
+from cotrunk.model.weights.initial import generator, initialise
 
 # Not in alphabetical order: names in checkpoints must not depend on it.
 TASKS = (
@@ -65,9 +71,9 @@ class Scheme:
     def head(self, task: str) -> HeadPlan:
         return self.heads.get(task, LINEAR)
 
-    def view(self, task: Task) -> View:
+    def pair_format(self, task: Task) -> PairFormat:
         joined = not self.head(task.name).separate
-        return View(task.texts, joined, swapped=self.swap and task.texts == 2)
+        return PairFormat(task.texts, joined, swapped=self.swap and task.texts == 2)
 
     def all_shared(self) -> "Scheme":
         """The same modules, each with one owner: all tasks."""
@@ -199,11 +205,13 @@ def filled(network: Network, *, seed: int = 0) -> Network:
     return network
 
 
-def texts(task: Task, view: View, *, rows: int = 3, seed: int = 0) -> tuple[Packed, Sides]:
+def texts(
+    task: Task, pair_format: PairFormat, *, rows: int = 3, seed: int = 0
+) -> tuple[Packed, RowIndex]:
     random = np.random.default_rng([seed, task.texts])
 
     def piece() -> np.ndarray:
         return random.integers(5, 60, size=random.choice([1, 4, 9]))
 
     pieces = [tuple(piece() for _ in range(task.texts)) for _ in range(rows)]
-    return lay_out(TEMPLATE, pieces, view)
+    return pack_rows(TEMPLATE, pieces, pair_format)

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from cotrunk.data.packing import Packed, pack
-from cotrunk.model.attention import attend
-from cotrunk.model.embeddings import Embeddings
-from cotrunk.model.noise import SILENCE, Noise
-from cotrunk.model.shape import shape_from_config
+from cotrunk.data.batches.packing import Packed, pack
+from cotrunk.model.encoder.attention import attend
+from cotrunk.model.encoder.dropout import NO_DROPOUT, DropoutStream
+from cotrunk.model.encoder.embeddings import Embeddings
+from cotrunk.model.encoder.shape import shape_from_config
 
 HEADS, WIDTH = 3, 12
 LENGTHS = [[1], [6], [1, 1], [4, 4, 4], [1, 2, 5, 5, 9], list(range(1, 14))]
@@ -43,7 +43,7 @@ def one_by_one(qkv_TD: torch.Tensor, text: Packed) -> torch.Tensor:
 def test_values_and_gradients_equal_attention_in_each_sequence(lengths, first_only, bias):
     text = text_of(lengths)
     x_TD, qkv = inputs(text, bias=bias)
-    found = attend(x_TD, qkv, text, SILENCE, heads=HEADS, dropout=0.1, first_only=first_only)
+    found = attend(x_TD, qkv, text, NO_DROPOUT, heads=HEADS, dropout=0.1, first_only=first_only)
     expected = one_by_one(qkv(x_TD), text)
     if first_only:
         expected = expected[text.first_S]
@@ -60,7 +60,7 @@ def test_answers_alone_equal_attention_in_each_sequence(lengths):
     text = text_of(lengths)
     x_TD, qkv = inputs(text)
     with torch.no_grad():
-        found = attend(x_TD, qkv, text, SILENCE, heads=HEADS, dropout=0.1, first_only=False)
+        found = attend(x_TD, qkv, text, NO_DROPOUT, heads=HEADS, dropout=0.1, first_only=False)
         torch.testing.assert_close(found, one_by_one(qkv(x_TD), text), rtol=0, atol=1e-12)
 
 
@@ -70,8 +70,8 @@ def test_the_derivative_holds_with_dropout(first_only):
     x_TD, qkv = inputs(text)
 
     def call(x_TD: torch.Tensor) -> torch.Tensor:
-        noise = Noise(1, 2)
-        return attend(x_TD, qkv, text, noise, heads=HEADS, dropout=0.4, first_only=first_only)
+        masks = DropoutStream(1, 2)
+        return attend(x_TD, qkv, text, masks, heads=HEADS, dropout=0.4, first_only=first_only)
 
     assert torch.autograd.gradcheck(call, (x_TD,))
 
@@ -81,7 +81,7 @@ def test_the_first_token_sees_the_same_alone_as_among_all_when_chances_are_dropp
     text = text_of([1] * 40)
     x_TD, qkv = inputs(text)
     alone, among = (
-        attend(x_TD, qkv, text, Noise(3), heads=HEADS, dropout=0.5, first_only=first_only)
+        attend(x_TD, qkv, text, DropoutStream(3), heads=HEADS, dropout=0.5, first_only=first_only)
         for first_only in (True, False)
     )
     assert (alone == 0).any()
@@ -91,8 +91,8 @@ def test_the_first_token_sees_the_same_alone_as_among_all_when_chances_are_dropp
 def test_dropout_drops_whole_chances():
     text = text_of([6, 6])
     kept, dropped = (
-        attend(*inputs(text), text, noise, heads=HEADS, dropout=0.5, first_only=False)
-        for noise in (SILENCE, Noise(1))
+        attend(*inputs(text), text, masks, heads=HEADS, dropout=0.5, first_only=False)
+        for masks in (NO_DROPOUT, DropoutStream(1))
     )
     assert not torch.equal(kept, dropped)
 
@@ -109,7 +109,7 @@ def test_gradients_of_words_add_up_over_batches_and_repeated_tokens():
     plain = table.detach().clone().requires_grad_()
     for text in texts:
         direction = torch.randn(len(text.token_T), 6, dtype=torch.float64)
-        (embeddings(text, SILENCE) * direction).sum().backward()
+        (embeddings(text, NO_DROPOUT) * direction).sum().backward()
         x_TD = plain[text.token_T] + embeddings.positions.weight.detach()[text.position_T]
         assert embeddings.segments is not None
         x_TD = embeddings.norm(x_TD + embeddings.segments.weight.detach()[text.segment_T])

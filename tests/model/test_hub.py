@@ -5,8 +5,8 @@ from huggingface_hub import constants as hub_constants
 from published import add_vocabulary, reference
 
 from cotrunk.errors import UserError
-from cotrunk.model.pretrained import find
-from cotrunk.model.shape import NAMED
+from cotrunk.model.encoder.shape import NAMED
+from cotrunk.model.weights.pretrained import find
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ import torch
 from schemes import NAMES, SHAPE, TASKS, TEMPLATE, Pal, Scheme, filled, network_of, pooled, reading
 
 from cotrunk.errors import UserError
+from cotrunk.kinds.task import Task
 from cotrunk.model.heads import HeadPlan
-from cotrunk.model.inherit import difference, have_same_heads, inherit
-from cotrunk.model.initial import initialise
-from cotrunk.model.network import Network
-from cotrunk.tasks import Task
+from cotrunk.model.sharing.network import Network
+from cotrunk.model.weights.initial import initialise
+from cotrunk.model.weights.warm_start import difference, have_same_heads, warm_start
 
 POOLED = pooled(*["pooler"] * 4)
 FINER = [  # from a plan to one that shares less: outputs must be met exactly
@@ -48,22 +48,24 @@ def fresh(scheme: Scheme, tasks: Sequence[Task] = TASKS) -> Network:
 
 def apart(one: Network, other: Network, scheme: Scheme) -> float:
     shared = [task for task in TASKS if task.name in one.tasks and task.name in other.tasks]
-    views = {t.name: scheme.view(t) for t in shared if have_same_heads(one, other, t.name)}
-    assert views, "nothing is compared"
-    return difference(one, other, list(views), TEMPLATE, views)
+    pair_formats = {
+        t.name: scheme.pair_format(t) for t in shared if have_same_heads(one, other, t.name)
+    }
+    assert pair_formats, "nothing is compared"
+    return difference(one, other, list(pair_formats), TEMPLATE, pair_formats)
 
 
 @pytest.mark.parametrize(("source", "target"), [p[1:] for p in FINER], ids=[p[0] for p in FINER])
 def test_a_plan_that_shares_less_starts_with_the_same_outputs(source, target):
     old, new = trained(source), fresh(target)
     assert apart(new, old, target) > 1e-3
-    assert inherit(new, old) == []
+    assert warm_start(new, old) == []
     assert apart(new, old, target) < 1e-12
 
 
 def test_projected_attention_added_to_a_trained_run_keeps_its_outputs():
     old, new = trained(Scheme("S2 I")), fresh(Scheme("S2 I", pal=Pal("I")))
-    added = inherit(new, old)
+    added = warm_start(new, old)
     assert {name.split(".")[0] for name in added} == {"projected"}
     assert apart(new, old, Scheme()) == 0
 
@@ -79,7 +81,7 @@ def test_projected_attention_added_to_a_trained_run_keeps_its_outputs():
 def test_copies_cannot_be_merged(source, target, copies):
     new = fresh(target)
     with pytest.raises(UserError) as error:
-        inherit(new, trained(source))
+        warm_start(new, trained(source))
     assert copies in str(error.value)
     assert "start from a run that shares more" in str(error.value)
 
@@ -94,7 +96,7 @@ def test_copies_cannot_be_merged(source, target, copies):
 )
 def test_parts_that_would_be_thrown_away_are_refused(source, lost):
     with pytest.raises(UserError, match=f"{lost}, and this plan has not"):
-        inherit(fresh(Scheme()), trained(source))
+        warm_start(fresh(Scheme()), trained(source))
 
 
 @pytest.mark.parametrize(
@@ -103,13 +105,13 @@ def test_parts_that_would_be_thrown_away_are_refused(source, lost):
 def test_projected_attention_of_another_kind_is_refused(change):
     new = fresh(Scheme(pal=replace(Pal(), **change)))
     with pytest.raises(UserError, match=r"sharing.pal of the run has size = 8, heads = 2"):
-        inherit(new, trained(Scheme(pal=Pal())))
+        warm_start(new, trained(Scheme(pal=Pal())))
 
 
 def test_a_new_task_starts_from_the_trunk_the_others_share():
     old = trained(Scheme("S3"), TASKS[:2])
     new = fresh(Scheme("S2 I"))
-    assert {name.split(".")[1] for name in inherit(new, old)} == {"para", "sts"}
+    assert {name.split(".")[1] for name in warm_start(new, old)} == {"para", "sts"}
     assert apart(new, old, Scheme()) < 1e-12
     for name, parameter in old.layers[2]["rude+sst"].named_parameters():
         assert torch.equal(new.layers[2]["sts"].get_parameter(name), parameter)
@@ -118,7 +120,7 @@ def test_a_new_task_starts_from_the_trunk_the_others_share():
 def test_a_head_of_another_size_starts_afresh_and_is_not_compared():
     more = [Task("sst", "classes", 1, classes=("1", "2", "3", "4", "5")), *TASKS[1:]]
     old, new = trained(Scheme()), fresh(Scheme(), more)
-    assert inherit(new, old) == ["heads.sst"]
+    assert warm_start(new, old) == ["heads.sst"]
     assert [name for name in NAMES if not have_same_heads(new, old, name)] == ["sst"]
     assert apart(new, old, Scheme()) < 1e-12
 
@@ -126,7 +128,7 @@ def test_a_head_of_another_size_starts_afresh_and_is_not_compared():
 def test_a_task_that_puts_its_texts_together_otherwise_is_not_compared():
     apart_now = Scheme(heads={"para": HeadPlan(pair="sum")})
     old, new = trained(Scheme()), fresh(apart_now)
-    assert inherit(new, old) == []
+    assert warm_start(new, old) == []
     assert [name for name in NAMES if not have_same_heads(new, old, name)] == ["para"]
     assert apart(new, old, apart_now) < 1e-12
 
@@ -156,5 +158,5 @@ def test_the_difference_sees_a_change_in_any_head_that_is_read():
     one, other = filled(network_of(scheme)), filled(network_of(scheme))
     with torch.no_grad():
         other.heads["sst"].layers[0].weight += 0.1
-    views = {"sts": scheme.view(TASKS[3])}
-    assert difference(one, other, ["sts"], TEMPLATE, views) > 1e-6
+    pair_formats = {"sts": scheme.pair_format(TASKS[3])}
+    assert difference(one, other, ["sts"], TEMPLATE, pair_formats) > 1e-6

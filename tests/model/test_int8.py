@@ -6,12 +6,12 @@ import torch
 from schemes import SCHEMES, TASKS, TEMPLATE, Scheme, filled, network_of, pooled, texts
 from torch import Tensor, nn
 
-from cotrunk.data.text import View, lay_out
+from cotrunk.data.batches.text import PairFormat, pack_rows
 from cotrunk.errors import UserError
-from cotrunk.model import int8
-from cotrunk.model.int8 import STEPS, WEIGHT_STEPS, Int8Linear, to_int8
-from cotrunk.model.network import Network
-from cotrunk.model.noise import SILENCE
+from cotrunk.infer import int8
+from cotrunk.infer.int8 import STEPS, WEIGHT_STEPS, Int8Linear, to_int8
+from cotrunk.model.encoder.dropout import NO_DROPOUT
+from cotrunk.model.sharing.network import Network
 
 at_hand = int8.ENGINE in torch.backends.quantized.supported_engines
 needs_x86 = pytest.mark.skipif(not at_hand, reason="this torch has no fbgemm")
@@ -39,15 +39,15 @@ def vectors(network: Network, scheme: Scheme) -> dict[str, Tensor]:
     """What the encoder says about the texts of every task, [sequences, width]."""
     found = {}
     for task in TASKS:
-        text, _ = texts(task, scheme.view(task))
-        states = network.encode(text, [task.name], SILENCE)
+        text, _ = texts(task, scheme.pair_format(task))
+        states = network.encode(text, [task.name], NO_DROPOUT)
         found |= {f"{task.name}: {sorted(group)}": x_SD for group, x_SD in states.items()}
     return found
 
 
 def answers(network: Network, rows: list[tuple[np.ndarray, ...]]) -> Tensor:
-    text, sides = lay_out(TEMPLATE, rows, View(texts=1))
-    return network(text, sides, ["sst"], SILENCE)["sst"]
+    text, index = pack_rows(TEMPLATE, rows, PairFormat(texts=1))
+    return network(text, index, ["sst"], NO_DROPOUT)["sst"]
 
 
 @needs_x86
@@ -146,9 +146,9 @@ def test_neighbours_move_an_answer_only_where_rounding_tips_over(pooling):
 def test_8_bit_layers_do_not_pretend_to_learn():
     network = filled(network_of(Scheme())).float()
     to_int8(network)
-    text, sides = texts(TASKS[0], View(texts=1))
+    text, index = texts(TASKS[0], PairFormat(texts=1))
     with pytest.raises(RuntimeError, match="automatic differentiation"):
-        network(text, sides, ["sst"], SILENCE)
+        network(text, index, ["sst"], NO_DROPOUT)
 
 
 @needs_x86

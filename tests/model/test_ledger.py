@@ -6,14 +6,14 @@ from itertools import product
 import pytest
 from schemes import NAMES, SCHEMES, SHAPE, TASKS, network_of
 
-from cotrunk.blueprint import projected_plan
-from cotrunk.cli import main
-from cotrunk.commands.looking import head_parameters
+from cotrunk.build.plan import projected_plan
+from cotrunk.cli.commands.looking import head_parameters
+from cotrunk.cli.main import main
+from cotrunk.kinds.task import Task
+from cotrunk.model.encoder.shape import named
 from cotrunk.model.heads import HeadPlan
-from cotrunk.model.ledger import Ledger, ledger
-from cotrunk.model.plan import alone, make_plan
-from cotrunk.model.shape import named
-from cotrunk.tasks import Task
+from cotrunk.model.sharing.parameter_table import ParameterTable, parameter_table
+from cotrunk.model.sharing.plan import alone, make_plan
 
 BERT = named("bert-base", "test")
 THREE = ["sst", "para", "sts"]
@@ -32,14 +32,16 @@ CHECKPOINTS = {  # shared neck layers: KiB as printed by MOPS, frozen and tuned
 TOTALS = {0: 115_392_774, 1: 114_211_590, 2: 113_030_406, 3: 111_849_222}
 
 
-def counted(encoder: str, **more: str) -> dict[str, int]:
-    return ledger(make_plan(THREE, layers=12, encoder=encoder, **more), BERT).parameters
+def plural(encoder: str, **more: str) -> dict[str, int]:
+    return parameter_table(make_plan(THREE, layers=12, encoder=encoder, **more), BERT).parameters
 
 
-def with_pal(size: int, *, tasks: list[str] = THREE, heads: int = 12, bias: bool = False) -> Ledger:
+def with_pal(
+    size: int, *, tasks: list[str] = THREE, heads: int = 12, bias: bool = False
+) -> ParameterTable:
     depths = tuple(range(12))
     pal = projected_plan(alone(tasks), size, heads, depths, BERT, bias=bias)
-    return ledger(make_plan(tasks, layers=12, encoder="S12", projected=pal), BERT)
+    return parameter_table(make_plan(tasks, layers=12, encoder="S12", projected=pal), BERT)
 
 
 def planned(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, dict[str, int]]:
@@ -58,11 +60,11 @@ def planned(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, di
     ],
 )
 def test_bert_base_has_as_many_parameters_as_the_reports_systems(encoder, more, expected):
-    assert counted(encoder, **more)["total"] == expected
+    assert plural(encoder, **more)["total"] == expected
 
 
 def test_bert_base_part_by_part():
-    parts = counted("S12")
+    parts = plural("S12")
     assert parts["embeddings"] == 23_837_184
     assert parts["layers"] == 12 * 7_087_872
     assert parts["pooler"] == 590_592
@@ -71,7 +73,7 @@ def test_bert_base_part_by_part():
 @pytest.mark.parametrize(("depth", "expected"), HYBRID.items())
 def test_hybrid_bert_at_every_depth(depth, expected):
     encoder = f"S{depth} I{12 - depth}" if 0 < depth < 12 else ("S12" if depth else "I12")
-    assert counted(encoder, embeddings="S", pooler="I")["total"] == expected
+    assert plural(encoder, embeddings="S", pooler="I")["total"] == expected
 
 
 def test_hybrid_bert_is_not_half_of_three():
@@ -81,7 +83,7 @@ def test_hybrid_bert_is_not_half_of_three():
 
 
 def neck_of(regime: str) -> int:
-    return counted("S12", neck="-".join(regime))["neck"]
+    return plural("S12", neck="-".join(regime))["neck"]
 
 
 @pytest.mark.parametrize("regime", REGIMES)
@@ -93,7 +95,7 @@ def test_a_neck_has_590_592_parameters_per_copy(regime):
 def test_the_necks_of_mops():
     assert neck_of("III") == 5_315_328
     assert neck_of("SSS") == 1_771_776
-    assert counted("S12", neck="I (para+sts)2")["neck"] == 590_592 * 7
+    assert plural("S12", neck="I (para+sts)2")["neck"] == 590_592 * 7
 
 
 def test_projected_attention_of_the_report():
@@ -154,7 +156,7 @@ def test_the_ledger_counts_what_a_network_has(name):
     scheme = SCHEMES[name]
     network = network_of(scheme, device="meta")
     heads = {task: scheme.head(task) for task in NAMES}
-    made = ledger(
+    made = parameter_table(
         scheme.plan(),
         SHAPE,
         heads=head_parameters(list(TASKS), heads, SHAPE),
@@ -171,7 +173,7 @@ def test_the_ledger_counts_what_a_network_has(name):
 
 
 def test_owners_are_listed_in_the_order_of_the_tasks():
-    made = ledger(make_plan(THREE, layers=12, encoder="S6 (sts+para)6"), BERT).document()
+    made = parameter_table(make_plan(THREE, layers=12, encoder="S6 (sts+para)6"), BERT).document()
     groups = {owner["place"]: owner["groups"] for owner in made["owners"]}
     assert groups["layers.0"] == [["sst", "para", "sts"]]
     assert sorted(groups["layers.6"]) == [["para", "sts"], ["sst"]]

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from cotrunk.learn.threads import threads_per_operation
-from cotrunk.model import linear
-from cotrunk.model.linear import Linear
+from cotrunk.infer.threads import threads_per_operation
+from cotrunk.model.encoder import linear
+from cotrunk.model.encoder.linear import Linear
 
 
 @pytest.fixture

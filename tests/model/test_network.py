@@ -5,16 +5,16 @@ import pytest
 import torch
 import transformers
 
-from cotrunk.data.packing import Sides, pack
-from cotrunk.data.text import Template, View, lay_out
+from cotrunk.data.batches.packing import RowIndex, pack
+from cotrunk.data.batches.text import PairFormat, Template, pack_rows
+from cotrunk.kinds.task import Task
+from cotrunk.model.encoder.dropout import NO_DROPOUT, DropoutStream
+from cotrunk.model.encoder.shape import shape_from_config
 from cotrunk.model.heads import HeadPlan
-from cotrunk.model.initial import initialise
-from cotrunk.model.network import Network
-from cotrunk.model.noise import SILENCE, Noise
-from cotrunk.model.plan import make_plan
-from cotrunk.model.rename import from_hugging_face
-from cotrunk.model.shape import shape_from_config
-from cotrunk.tasks import Task
+from cotrunk.model.sharing.network import Network
+from cotrunk.model.sharing.plan import make_plan
+from cotrunk.model.weights.initial import initialise
+from cotrunk.model.weights.rename import from_hugging_face
 
 SIZES = {"vocab_size": 60, "max_position_embeddings": 40}
 WIDE = {
@@ -102,7 +102,7 @@ def test_pooled_vectors_and_gradients_equal_transformers(family, pooling):
     hf, network, rows = oracle(family), ours(family, pooling), sequences(13)
     expected = reference_pooled(hf, *padded(rows), None, pooling)
     packed = pack(rows, [np.zeros(len(row), np.int64) for row in rows])
-    (found,) = network.encode(packed, ["a"], SILENCE).values()
+    (found,) = network.encode(packed, ["a"], NO_DROPOUT).values()
     found = found[packed.place_S]
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
 
@@ -131,15 +131,15 @@ def test_joined_pairs_with_segment_ids_equal_transformers(family):
     second = 1 if family == "bert" else 0
     template = Template((2,), (3,), (3,), segment_of_second=second)
     left, right = sequences(7, seed=1, longest=12), sequences(7, seed=2, longest=12)
-    packed, sides = lay_out(template, list(zip(left, right, strict=True)), View(texts=2))
-    (found,) = network.encode(packed, ["a"], SILENCE).values()
+    packed, index = pack_rows(template, list(zip(left, right, strict=True)), PairFormat(texts=2))
+    (found,) = network.encode(packed, ["a"], NO_DROPOUT).values()
     joined = [np.concatenate([[2], a, [3], b, [3]]) for a, b in zip(left, right, strict=True)]
     ids, mask = padded(joined)
     segments = torch.zeros_like(ids)
     for i, (a, b) in enumerate(zip(left, right, strict=True)):
         segments[i, len(a) + 2 : len(a) + len(b) + 3] = second
     expected = reference_pooled(hf, ids, mask, segments, "mean")
-    torch.testing.assert_close(found[sides.places[0]], expected, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(found[index.places[0]], expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("pooling", ["cls", "mean"])
@@ -150,7 +150,7 @@ def test_changing_one_sequence_changes_no_other(pooling):
 
     def encode(these: list[np.ndarray]) -> torch.Tensor:
         packed = pack(these, [np.zeros(len(row), np.int64) for row in these])
-        (pooled,) = network.encode(packed, ["a"], SILENCE).values()
+        (pooled,) = network.encode(packed, ["a"], NO_DROPOUT).values()
         return pooled[packed.place_S]
 
     before, after = encode(rows), encode(changed)
@@ -164,9 +164,9 @@ def test_copies_that_start_equal_change_no_output(plan):
     tasks = ("a", "b", "c")
     one = ours("bert", "mean", tasks=tasks)
     other = ours("bert", "mean", plan=plan, tasks=tasks)
-    packed, sides = lay_out(TEMPLATE, [(row,) for row in sequences(5)], View(texts=1))
-    expected = one(packed, sides, tasks, SILENCE)
-    found = other(packed, sides, tasks, SILENCE)
+    packed, index = pack_rows(TEMPLATE, [(row,) for row in sequences(5)], PairFormat(texts=1))
+    expected = one(packed, index, tasks, NO_DROPOUT)
+    found = other(packed, index, tasks, NO_DROPOUT)
     for task in tasks:
         torch.testing.assert_close(found[task], expected[task], rtol=0, atol=1e-12)
 
@@ -178,16 +178,16 @@ def test_a_text_for_several_tasks_runs_through_a_shared_layer_once():
     for name, module in network.named_modules():
         if name.startswith("layers.") and name.count(".") == 2:
             module.register_forward_hook(lambda *_, name=name: calls.append(name))
-    packed, sides = lay_out(TEMPLATE, [(row,) for row in sequences(5)], View(texts=1))
-    network(packed, sides, tasks, SILENCE)
+    packed, index = pack_rows(TEMPLATE, [(row,) for row in sequences(5)], PairFormat(texts=1))
+    network(packed, index, tasks, NO_DROPOUT)
     assert sorted(calls) == ["layers.0.a+b+c", "layers.1.a+b+c", "layers.2.a", "layers.2.b+c"]
 
 
 def test_the_same_key_drops_the_same_units_and_another_key_others():
     network = ours("bert", "mean").float()
-    packed, sides = lay_out(TEMPLATE, [(row,) for row in sequences(5)], View(texts=1))
+    packed, index = pack_rows(TEMPLATE, [(row,) for row in sequences(5)], PairFormat(texts=1))
     one, again, other = (
-        network(packed, sides, ["a"], Noise(*key))["a"] for key in [(1, 2), (1, 2), (1, 3)]
+        network(packed, index, ["a"], DropoutStream(*key))["a"] for key in [(1, 2), (1, 2), (1, 3)]
     )
     assert torch.equal(one, again)
     assert not torch.equal(one, other)
@@ -197,17 +197,19 @@ def test_swapped_pairs_give_the_same_answer_in_either_order():
     network = ours("bert", "mean")
     network.tasks["a"] = Task("a", "classes", 2, classes=("x", "y", "z"))
     rows = list(zip(sequences(6, 1, 10), sequences(6, 2, 10), strict=True))
-    view = View(texts=2, swapped=True)
-    one = network(*lay_out(TEMPLATE, rows, view), ["a"], SILENCE)["a"]
-    other = network(*lay_out(TEMPLATE, [(b, a) for a, b in rows], view), ["a"], SILENCE)["a"]
+    pair_format = PairFormat(texts=2, swapped=True)
+    one = network(*pack_rows(TEMPLATE, rows, pair_format), ["a"], NO_DROPOUT)["a"]
+    other = network(
+        *pack_rows(TEMPLATE, [(b, a) for a, b in rows], pair_format), ["a"], NO_DROPOUT
+    )["a"]
     torch.testing.assert_close(one, other)
 
 
 def test_sides_point_at_the_sequences_of_their_rows():
     rows = list(zip(sequences(6, 1, 10), sequences(6, 2, 10), strict=True))
-    packed, sides = lay_out(TEMPLATE, rows, View(texts=2, joined=False))
-    assert isinstance(sides, Sides)
-    for side, places in enumerate(sides.places):
+    packed, index = pack_rows(TEMPLATE, rows, PairFormat(texts=2, joined=False))
+    assert isinstance(index, RowIndex)
+    for side, places in enumerate(index.places):
         for row, place in enumerate(places.tolist()):
             first, length = packed.first_S[place], packed.length_S[place]
             tokens = packed.token_T[first : first + length].tolist()

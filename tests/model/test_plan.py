@@ -3,7 +3,14 @@
 import pytest
 
 from cotrunk.errors import UserError
-from cotrunk.model.plan import Plan, alone, everyone, group_name, make_plan, parse_partitions
+from cotrunk.model.sharing.plan import (
+    Plan,
+    alone,
+    everyone,
+    group_name,
+    make_plan,
+    parse_partitions,
+)
 
 TASKS = ["sst", "para", "sts"]
 ALL = frozenset(TASKS)

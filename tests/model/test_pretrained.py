@@ -6,8 +6,8 @@ import pytest
 from published import EVERYWHERE
 
 from cotrunk.errors import UserError
-from cotrunk.model.pretrained import find
-from cotrunk.model.shape import NAMED, tensor_sizes
+from cotrunk.model.encoder.shape import NAMED, tensor_sizes
+from cotrunk.model.weights.pretrained import find
 
 
 def test_a_folder_is_found_beside_the_config_file(folder):

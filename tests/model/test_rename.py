@@ -7,8 +7,8 @@ from published import EVERYWHERE, TINY, add_vocabulary, complaint, reference, re
 from safetensors.torch import load_file
 from torch.testing import assert_close
 
-from cotrunk.model.pretrained import find, from_hugging_face, to_hugging_face
-from cotrunk.model.shape import NAMED, config_from_shape, tensor_sizes
+from cotrunk.model.encoder.shape import NAMED, config_from_shape, tensor_sizes
+from cotrunk.model.weights.pretrained import find, from_hugging_face, to_hugging_face
 
 
 @pytest.mark.parametrize("shard", ["1GB", "20KB"])

@@ -19,12 +19,12 @@ from schemes import (
 )
 from torch import Tensor
 
+from cotrunk.kinds.task import Task
+from cotrunk.model.encoder.dropout import NO_DROPOUT, DropoutStream
 from cotrunk.model.heads import HeadPlan, Read
-from cotrunk.model.initial import initialise
-from cotrunk.model.network import Network
-from cotrunk.model.noise import SILENCE, Noise
+from cotrunk.model.sharing.network import Network
+from cotrunk.model.weights.initial import initialise
 from cotrunk.runs.checkpoint import read_checkpoint, write_checkpoint
-from cotrunk.tasks import Task
 
 BY_NAME = {task.name: task for task in TASKS}
 with_schemes = pytest.mark.parametrize("scheme", SCHEMES.values(), ids=SCHEMES.keys())
@@ -39,10 +39,14 @@ def made(scheme: Scheme) -> Network:
 
 
 def answers(
-    network: Network, scheme: Scheme, task: Task, asked: list[str], noise: Noise = SILENCE
+    network: Network,
+    scheme: Scheme,
+    task: Task,
+    asked: list[str],
+    masks: DropoutStream = NO_DROPOUT,
 ) -> dict[str, Tensor]:
-    text, sides = texts(task, scheme.view(task))
-    return network(text, sides, asked, noise)
+    text, index = texts(task, scheme.pair_format(task))
+    return network(text, index, asked, masks)
 
 
 def all_answers(network: Network, scheme: Scheme) -> dict[str, Tensor]:
@@ -60,25 +64,25 @@ def assert_same(found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
 
 
 def gradients(
-    network: Network, scheme: Scheme, task: str, noise: Noise = SILENCE
+    network: Network, scheme: Scheme, task: str, masks: DropoutStream = NO_DROPOUT
 ) -> dict[str, Tensor]:
     """What a task's loss sends to each parameter that it reaches at all."""
     network.zero_grad(set_to_none=True)
-    output = answers(network, scheme, BY_NAME[task], [task], noise)[task]
+    output = answers(network, scheme, BY_NAME[task], [task], masks)[task]
     weight = torch.linspace(-1, 2, output.numel(), dtype=output.dtype).view_as(output)
     (output * weight).square().sum().backward()
     return {n: p.grad.to_dense() for n, p in network.named_parameters() if p.grad is not None}
 
 
 def assert_moved_as_said(network: Network, scheme: Scheme, *key: int) -> None:
-    """``moved_by`` names the tasks whose loss gives a parameter a gradient, and no others.
+    """``updated_by`` names the tasks whose loss gives a parameter a gradient, and no others.
 
     ``key`` is that of the dropout; without one nothing is dropped.
     """
-    moved_by = network.moved_by()
+    updated_by = network.updated_by()
     for task in NAMES:
-        expected = {name for name, group in moved_by.items() if task in group}
-        found = gradients(network, scheme, task, Noise(*key))
+        expected = {name for name, group in updated_by.items() if task in group}
+        found = gradients(network, scheme, task, DropoutStream(*key))
         assert found.keys() == expected
         assert all(grad.any() for grad in found.values())
 
@@ -128,7 +132,7 @@ def test_a_chain_moves_the_last_layer_that_only_some_of_its_readers_pass_by():
         scheme = Scheme("I3", heads=heads)
         network = filled(network_of(scheme))
         assert_moved_as_said(network, scheme)
-        return network.moved_by()["heads.sst.layers.1.weight"]
+        return network.updated_by()["heads.sst.layers.1.weight"]
 
     for what in ("logits", "hidden"):
         assert last_of_sst_moves("rude", what) == {"sst", "rude", "sts"}
@@ -139,7 +143,7 @@ def test_a_chain_moves_the_last_layer_that_only_some_of_its_readers_pass_by():
 def test_a_task_answers_the_same_alone_and_in_company(scheme):
     network = made(scheme)
     for task in TASKS:
-        company = [t.name for t in TASKS if scheme.view(t) == scheme.view(task)]
+        company = [t.name for t in TASKS if scheme.pair_format(t) == scheme.pair_format(task)]
         together = answers(network, scheme, task, company)
         alone = {name: answers(network, scheme, task, [name])[name] for name in company}
         assert_same(together, alone)
@@ -200,8 +204,8 @@ def test_what_is_added_depends_on_the_tokens_of_the_same_text_only():
     scheme = SCHEMES["pal with gelu and bias"]
     network, task = made(scheme), BY_NAME["sst"]
     many = answers(network, scheme, task, ["sst"])["sst"]
-    text, sides = texts(task, scheme.view(task), rows=1)
-    torch.testing.assert_close(network(text, sides, ["sst"], SILENCE)["sst"], many[:1])
+    text, index = texts(task, scheme.pair_format(task), rows=1)
+    torch.testing.assert_close(network(text, index, ["sst"], NO_DROPOUT)["sst"], many[:1])
 
 
 def heads_of(names: dict[str, Tensor], task: str) -> dict[str, Tensor]:
@@ -298,10 +302,10 @@ def test_one_pal_for_all_beside_layers_of_their_own_with_different_pooling():
     """The top layer of a task that reads one token, and the addition made for all tokens."""
     scheme = SCHEMES["pal S, pooled differently"]
     network = made(scheme)
-    text, sides = texts(BY_NAME["sst"], scheme.view(BY_NAME["sst"]))
-    together = network(text, sides, ["sst", "rude"], SILENCE)
+    text, index = texts(BY_NAME["sst"], scheme.pair_format(BY_NAME["sst"]))
+    together = network(text, index, ["sst", "rude"], NO_DROPOUT)
     for task in ("sst", "rude"):
-        alone = network(text, sides, [task], SILENCE)[task]
+        alone = network(text, index, [task], NO_DROPOUT)[task]
         torch.testing.assert_close(together[task], alone, rtol=0, atol=1e-12)
 
 
@@ -309,8 +313,8 @@ def test_a_task_may_be_called_like_a_method_of_a_module():
     tasks = [Task(name, "binary", 1) for name in ("type", "values", "train")]
     scheme = Scheme("S2 I")
     network = filled(network_of(scheme, tasks))
-    text, sides = texts(tasks[0], scheme.view(tasks[0]))
-    assert set(network(text, sides, ["type", "values"], SILENCE)) == {"type", "values"}
+    text, index = texts(tasks[0], scheme.pair_format(tasks[0]))
+    assert set(network(text, index, ["type", "values"], NO_DROPOUT)) == {"type", "values"}
 
 
 def test_scores_start_in_the_middle_of_their_range():

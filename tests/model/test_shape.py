@@ -5,7 +5,7 @@ import torch
 import transformers
 
 from cotrunk.errors import UserError
-from cotrunk.model.shape import (
+from cotrunk.model.encoder.shape import (
     NAMED,
     config_from_shape,
     named,

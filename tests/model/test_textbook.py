@@ -8,9 +8,9 @@ import torch.nn.functional as F
 from schemes import TASKS, Pal, Scheme, filled, network_of, texts
 from torch import Tensor, nn
 
+from cotrunk.kinds.task import Task
+from cotrunk.model.encoder.dropout import NO_DROPOUT, DropoutStream
 from cotrunk.model.heads import Head, HeadPlan, pair_features, scale_cosine
-from cotrunk.model.noise import SILENCE, Noise
-from cotrunk.tasks import Task
 
 SST, _, PARA, STS = TASKS
 U, V = torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, -1.0]])
@@ -45,8 +45,8 @@ def test_projected_attention_is_added_as_its_paper_says(gelu, bias):
         owned.copy_of("sst").register_forward_hook(
             lambda _module, given, out: seen.append((given[0], out))
         )
-    text, sides = texts(SST, scheme.view(SST))
-    network(text, sides, ["sst"], SILENCE)
+    text, index = texts(SST, scheme.pair_format(SST))
+    network(text, index, ["sst"], NO_DROPOUT)
     assert len(seen) == 3
     for depth, (x_TD, found_TD) in enumerate(seen):
         layer, pal = network.layers[depth].copy_of("sst"), network.projected.copy_of("sst")
@@ -59,14 +59,14 @@ def test_projected_attention_is_added_as_its_paper_says(gelu, bias):
 def test_the_neck_is_linear_layers_each_cut_at_zero():
     scheme = Scheme(neck="S-I")
     network = filled(network_of(scheme))
-    text, sides = texts(SST, scheme.view(SST))
-    (x_SD,) = network.encode(text, ["sst"], SILENCE).values()
+    text, index = texts(SST, scheme.pair_format(SST))
+    (x_SD,) = network.encode(text, ["sst"], NO_DROPOUT).values()
     for owned in network.neck:
         dense = owned.copy_of("sst").dense
         x_SD = torch.clamp(x_SD @ dense.weight.T + dense.bias, min=0)
     last = network.heads.copy_of("sst").layers[0]
-    expected_RO = (x_SD @ last.weight.T + last.bias)[sides.places[0]]
-    found_RO = network(text, sides, ["sst"], SILENCE)["sst"]
+    expected_RO = (x_SD @ last.weight.T + last.bias)[index.places[0]]
+    found_RO = network(text, index, ["sst"], NO_DROPOUT)["sst"]
     torch.testing.assert_close(found_RO, expected_RO, rtol=0, atol=1e-12)
 
 
@@ -97,7 +97,7 @@ def test_the_head_of_a_cosine_compares_projected_vectors():
     head = Head(STS, HeadPlan(pair="cosine", projection=True), 2, [])
     a, b = head.project(U)[0], head.project(V)[0]
     cosine = (a @ b / (a.norm() * b.norm())).item()
-    found = head([U, V], [], SILENCE).logit_RO.item()
+    found = head([U, V], [], NO_DROPOUT).logit_RO.item()
     assert found == pytest.approx(5 * (cosine + 1) / 2, abs=1e-5)
 
 
@@ -114,16 +114,16 @@ def test_a_deep_head_drops_before_within_and_after(activation, activate_last):
         inner_dropout=0.4,
         output_dropout=0.3,
     )
-    head, noise = Head(PARA, plan, 6, []), Noise(7)
+    head, masks = Head(PARA, plan, 6, []), DropoutStream(7)
     u_RD, v_RD = torch.randn(2, 50, 6)
     act = getattr(F, activation) if activation != "tanh" else torch.tanh
-    x_RF = torch.cat([x * noise.mask(x.shape, 0.2) for x in (u_RD, v_RD)], dim=1)
+    x_RF = torch.cat([x * masks.mask(x.shape, 0.2) for x in (u_RD, v_RD)], dim=1)
     for layer in head.layers[:2]:
         x_RF = act(x_RF @ layer.weight.T + layer.bias)
-        x_RF = x_RF * noise.mask(x_RF.shape, 0.4)
+        x_RF = x_RF * masks.mask(x_RF.shape, 0.4)
     out_RO = x_RF @ head.layers[2].weight.T + head.layers[2].bias
     if activate_last:
         out_RO = act(out_RO)
-    out_RO = out_RO * noise.mask(out_RO.shape, 0.3)
-    found = head([u_RD, v_RD], [], Noise(7)).logit_RO
+    out_RO = out_RO * masks.mask(out_RO.shape, 0.3)
+    found = head([u_RD, v_RD], [], DropoutStream(7)).logit_RO
     torch.testing.assert_close(found, out_RO, rtol=0, atol=1e-6)

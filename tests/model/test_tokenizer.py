@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from published import EVERYWHERE, TINY, reference
 
 from cotrunk.errors import UserError
-from cotrunk.model.pretrained import find, load_tokenizer
+from cotrunk.model.weights.pretrained import find, load_tokenizer
 
 SENTENCES = [
     "The old inn, by the sea.",

@@ -14,9 +14,9 @@ from published import EVERYWHERE, complaint, rewrite, same
 from safetensors.torch import load_file
 
 from cotrunk.errors import UserError
-from cotrunk.model.pretrained import find, to_hugging_face
-from cotrunk.model.shape import NAMED, config_from_shape
-from cotrunk.model.weights import MOST_HEADER_BYTES, MOST_TENSORS, conversion
+from cotrunk.model.encoder.shape import NAMED, config_from_shape
+from cotrunk.model.weights.files import MOST_HEADER_BYTES, MOST_TENSORS, conversion
+from cotrunk.model.weights.pretrained import find, to_hugging_face
 from hostile import Bomb, crafted, entry
 
 

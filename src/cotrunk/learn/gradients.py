@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from cotrunk.learn.combine import Combiner, State
 from cotrunk.learn.sparse import coalesced, dot
-from cotrunk.model.initial import generator
-from cotrunk.model.plan import Group
+from cotrunk.model.sharing.plan import Group
+from cotrunk.model.weights.initial import generator
 
 Scope = Literal["group", "layer"]
 Conflicts = dict[str, dict[str, float]]
@@ -27,12 +27,12 @@ class Block:
 
 
 def blocks_of(
-    parameters: Iterable[tuple[str, nn.Parameter]], moved_by: Mapping[str, Group]
+    parameters: Iterable[tuple[str, nn.Parameter]], updated_by: Mapping[str, Group]
 ) -> list[Block]:
     """The parameters that two or more tasks move, by those tasks and by place."""
     found: dict[tuple[Group, str], list[nn.Parameter]] = {}
     for name, parameter in parameters:
-        group = moved_by[name]
+        group = updated_by[name]
         if parameter.requires_grad and len(group) > 1:
             found.setdefault((group, place_of(name)), []).append(parameter)
     return [Block(group, place, tuple(found[group, place])) for group, place in found]
@@ -56,18 +56,18 @@ class Surgery:
         self,
         blocks: Sequence[Block],
         tasks: Sequence[str],
-        combine: Combiner,
+        combiner: Combiner,
         *,
         seed: int,
         scope: Scope = "group",
     ) -> None:
-        self.blocks, self.tasks, self.combine = blocks, tasks, combine
+        self.blocks, self.tasks, self.combiner = blocks, tasks, combiner
         self.seed, self.scope = seed, scope
         self.held: dict[str, dict[nn.Parameter, Tensor]] = {}
         self.state: dict[str, State] = {}
         self.lengths: dict[str, float] = {}
 
-    def take(self, task: str) -> None:
+    def stash(self, task: str) -> None:
         """Move what ``backward`` of one task's loss left in the shared parameters out of them."""
         mine = self.held.setdefault(task, {})
         for parameter in (p for block in self.blocks for p in block.parameters):
@@ -77,7 +77,7 @@ class Surgery:
                 mine[parameter] = coalesced(whole)
 
     @torch.no_grad()
-    def give(self, step: int) -> Conflicts:
+    def combine(self, step: int) -> Conflicts:
         """Put the combined gradients in place; say how well the tasks agreed."""
         conflicts: Conflicts = {}
         random = generator(self.seed, f"surgery {step}")
@@ -104,7 +104,7 @@ class Surgery:
         """
         if not gramian.isfinite().all():
             return torch.ones(len(gramian), dtype=torch.float64)
-        out = self.combine(gramian, random, self.state.get(key, {}))
+        out = self.combiner(gramian, random, self.state.get(key, {}))
         if out.state:
             self.state[key] = out.state
         return out.weights

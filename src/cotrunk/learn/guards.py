@@ -13,13 +13,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cotrunk.data.sampling import Plan
-from cotrunk.errors import counted
-from cotrunk.learn.losses import Loss
-from cotrunk.learn.metrics import accuracy
+from cotrunk.data.batches.sampling import Plan
+from cotrunk.errors import plural
+from cotrunk.kinds.losses import Loss
+from cotrunk.kinds.metrics import accuracy
+from cotrunk.kinds.task import Task
 from cotrunk.model.heads import HeadPlan
-from cotrunk.model.plan import Group
-from cotrunk.tasks import Task
+from cotrunk.model.sharing.plan import Group
 
 NEARLY_CONSTANT = 100
 PATIENCE = 20
@@ -77,7 +77,7 @@ def undefined_score(task: Task, predicted: np.ndarray, gold: np.ndarray) -> Find
     """A score that is no number, and which side is to blame."""
     place = f"dev of task {task.name}"
     if not np.isfinite(predicted).all():
-        lost = f"{counted(int((~np.isfinite(predicted)).sum()), 'row')} of {len(gold):,}"
+        lost = f"{plural(int((~np.isfinite(predicted)).sum()), 'row')} of {len(gold):,}"
         why = f"the outputs for {lost} are not finite, so there is no {task.metric}"
         return Finding("undefined-score", place, why, "lower train.lr, or begin anew")
     if task.metric != "pearson":
@@ -123,7 +123,7 @@ class GradientWatch:
     def __init__(
         self,
         parameters: Mapping[str, nn.Parameter],
-        moved_by: Mapping[str, Group],
+        updated_by: Mapping[str, Group],
         *,
         patience: int = PATIENCE,
     ) -> None:
@@ -132,7 +132,7 @@ class GradientWatch:
         for name, parameter in parameters.items():
             if parameter.requires_grad:
                 block = name.rpartition(".")[0]
-                fresh = _Watched(block, moved_by[name], [], Counter())
+                fresh = _Watched(block, updated_by[name], [], Counter())
                 self.blocks.setdefault(block, fresh).parameters.append(parameter)
         for watched in self.blocks.values():
             watched.parameters.sort(key=Tensor.numel)  # a bias that moves spares a look at a table

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from cotrunk.model.network import Network
+from cotrunk.model.sharing.network import Network
 
 
 def soft_penalty(network: Network, *, l2: float, trace: float) -> Tensor:

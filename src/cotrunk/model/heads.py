@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from cotrunk.model.noise import Noise
-from cotrunk.tasks import Task
+from cotrunk.kinds.task import Task
+from cotrunk.model.encoder.dropout import DropoutStream
 
 Pooling = Literal["pooler", "cls", "mean", "max", "sum"]
 Pair = Literal["joined", "concat", "hadamard", "difference", "all", "sum", "cosine"]
@@ -140,9 +140,11 @@ class Head(nn.Module):
         assert isinstance(last, nn.Linear)
         return last.in_features
 
-    def forward(self, vectors: Sequence[Tensor], reads: Sequence[Tensor], noise: Noise) -> Answer:
+    def forward(
+        self, vectors: Sequence[Tensor], reads: Sequence[Tensor], masks: DropoutStream
+    ) -> Answer:
         """``vectors``: one per row, or the two of a pair encoded separately."""
-        vectors = [noise.drop(v_RD, self.plan.dropout) for v_RD in vectors]
+        vectors = [masks.drop(v_RD, self.plan.dropout) for v_RD in vectors]
         if self.project is not None:
             vectors = [self.project(v_RD) for v_RD in vectors]
         if not len(self.layers):
@@ -154,11 +156,11 @@ class Head(nn.Module):
             x_RF = torch.cat([x_RF, *reads], dim=1)
         activate = ACTIVATIONS[self.plan.activation]
         for layer in self.layers[:-1]:
-            x_RF = noise.drop(activate(layer(x_RF)), self.plan.inner_dropout)
+            x_RF = masks.drop(activate(layer(x_RF)), self.plan.inner_dropout)
         logit_RO = self.layers[-1](x_RF)
         if self.plan.activate_last:
             logit_RO = activate(logit_RO)
-        return Answer(noise.drop(logit_RO, self.plan.output_dropout), x_RF)
+        return Answer(masks.drop(logit_RO, self.plan.output_dropout), x_RF)
 
     def _cosine(self, u_RD: Tensor, v_RD: Tensor) -> Answer:
         cosine_R = F.cosine_similarity(u_RD, v_RD, dim=1)

@@ -1,0 +1,108 @@
+"""Settings -> how each task reads its texts and answers, all errors at once."""
+
+from collections.abc import Mapping
+from functools import partial
+
+from cotrunk.build.checks import complaints
+from cotrunk.config.settings import Settings
+from cotrunk.data.batches.text import PairFormat
+from cotrunk.errors import UserError, did_you_mean
+from cotrunk.kinds.losses import loss_for
+from cotrunk.kinds.task import Task
+from cotrunk.model.encoder.shape import Shape
+from cotrunk.model.heads import HeadPlan, Read
+
+
+def head_plans(settings: Settings, tasks: list[Task]) -> dict[str, HeadPlan]:
+    """How each task answers, all errors at once."""
+    by_name = {task.name: task for task in tasks}
+    wrong = [line for task in tasks for line in _wrong_head(settings, task, by_name)]
+    if wrong:
+        raise UserError(*wrong)
+    return {
+        name: HeadPlan(
+            pooling=part.pooling or settings.encoder.pooling,
+            pair=part.pair,
+            reads=tuple(
+                Read(read, part.reading.what, part.reading.gradient) for read in part.reads
+            ),
+            combine=part.reading.combine,
+            **part.head.model_dump(),
+        )
+        for name, part in settings.tasks.items()
+    }
+
+
+def _wrong_head(settings: Settings, task: Task, tasks: Mapping[str, Task]) -> list[str]:
+    part, place = settings.tasks[task.name], f"tasks.{task.name}"
+    wrong = complaints(partial(loss_for, task, part.loss, smoothing=part.label_smoothing))
+    if task.texts == 1 and part.pair != "joined":
+        wrong.append(f"{place}.pair = {part.pair!r} needs two texts, but text names one column")
+    cosine = part.pair == "cosine" and task.texts == 2
+    if cosine and task.kind != "score":
+        wrong.append(f'{place}.pair = "cosine" answers a score, but the kind is {task.kind}')
+    if cosine and part.reads:
+        wrong.append(f'{place}.reads: pair = "cosine" has no layer to read with; use "all"')
+    if part.swap and (task.texts == 1 or part.pair != "joined"):
+        wrong.append(f'{place}.swap needs two texts and pair = "joined"')
+    for read in dict.fromkeys(part.reads):
+        if part.reads.count(read) > 1:
+            wrong.append(f"{place}.reads: {read!r} stands there {part.reads.count(read)} times")
+        if read not in tasks:
+            hint = did_you_mean(read, tasks)
+            wrong.append(f"{place}.reads: {read!r} is no task; tasks are {', '.join(tasks)}{hint}")
+        elif read == task.name:
+            wrong.append(f"{place}.reads: a task cannot read itself; leave {read!r} out")
+        elif tasks[read].texts > task.texts:
+            wrong.append(f"{place}.reads: {read!r} needs two texts, but {task.name} has one")
+        elif tasks[read].texts == 2 and _pairing(settings, read) != _pairing(settings, task.name):
+            wrong.append(
+                f"{place}.reads: {read!r} and {task.name} must encode pairs alike; "
+                f"pair is {settings.tasks[read].pair!r} there and {part.pair!r} here"
+            )
+        elif settings.tasks[read].pair == "cosine" and part.reading.what == "hidden":
+            wrong.append(f'{place}.reading.what = "hidden": {read!r} is a cosine and has none')
+    circle = _circle(settings, task.name)
+    if circle and circle[0] == min(circle):
+        wrong.append(
+            f"{place}.reads: heads cannot read in a circle: {' reads '.join(circle)}; "
+            "leave one of these reads out"
+        )
+    return wrong
+
+
+def _pairing(settings: Settings, task: str) -> tuple[bool, bool, bool]:
+    part = settings.tasks[task]
+    return part.pair == "joined", part.segments, part.swap
+
+
+def _circle(settings: Settings, start: str) -> list[str]:
+    """A path of reads from a task back to itself, of two tasks or more."""
+    paths = [[start]]
+    while paths:
+        path = paths.pop()
+        part = settings.tasks.get(path[-1])
+        for read in part.reads if part else []:
+            if read == start and len(path) > 1:
+                return [*path, start]
+            if read not in path:
+                paths.append([*path, read])
+    return []
+
+
+def pair_formats_of(settings: Settings, shape: Shape) -> dict[str, PairFormat]:
+    longest = settings.encoder.max_tokens
+    if longest > shape.max_tokens:
+        raise UserError(
+            f"encoder.max_tokens = {longest}, but the encoder reads at most {shape.max_tokens}"
+        )
+    return {
+        name: PairFormat(
+            texts=len(part.text),
+            joined=part.pair == "joined",
+            segments=part.segments,
+            swapped=part.swap,
+            max_tokens=longest,
+        )
+        for name, part in settings.tasks.items()
+    }

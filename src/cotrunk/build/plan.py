@@ -1,0 +1,76 @@
+"""Settings -> the sharing plan of a network."""
+
+from dataclasses import replace
+
+from cotrunk.config.settings import Settings
+from cotrunk.errors import UserError, plural
+from cotrunk.model.encoder.shape import Shape
+from cotrunk.model.sharing.plan import Plan, ProjectedPlan, make_plan, parse_partition
+
+
+def plan_of(settings: Settings, shape: Shape) -> Plan:
+    sharing, names = settings.sharing, list(settings.tasks)
+    if settings.encoder.reset_layers > shape.layers:
+        raise UserError(
+            f"encoder.reset_layers = {settings.encoder.reset_layers}, "
+            f"but the encoder has {plural(shape.layers, 'layer')}"
+        )
+    return make_plan(
+        names,
+        layers=shape.layers,
+        encoder=f"S{shape.layers}" if sharing.encoder is None else sharing.encoder,
+        embeddings=sharing.embeddings,
+        pooler=sharing.pooler,
+        neck=sharing.neck,
+        pooled_norm=sharing.pooled_norm,
+        projected=_projected(settings, shape),
+    )
+
+
+def _projected(settings: Settings, shape: Shape) -> ProjectedPlan | None:
+    pal = settings.sharing.pal
+    if pal is None:
+        return None
+    depths = tuple(range(shape.layers)) if pal.layers == "all" else tuple(sorted(set(pal.layers)))
+    who = parse_partition(pal.who, list(settings.tasks), place="sharing.pal.who")
+    return projected_plan(who, pal.size, pal.heads, depths, shape, gelu=pal.gelu, bias=pal.bias)
+
+
+def projected_plan(
+    who: tuple[frozenset[str], ...],
+    size: int,
+    heads: int,
+    depths: tuple[int, ...],
+    shape: Shape,
+    *,
+    gelu: bool = False,
+    bias: bool = False,
+    place: str = "sharing.pal",
+) -> ProjectedPlan:
+    if size < 1 or heads < 1:
+        raise UserError(f"{place}.size = {size} and {place}.heads = {heads} must be 1 or more")
+    if size % heads:
+        below, above = size - size % heads, size - size % heads + heads
+        nearest = " or ".join(str(n) for n in (below, above) if n)
+        raise UserError(
+            f"{place}.size = {size} is not divisible by {place}.heads = {heads}; "
+            f"the nearest sizes that are: {nearest}"
+        )
+    absent = [depth for depth in depths if depth >= shape.layers]
+    if absent or not depths:
+        raise UserError(
+            f"{place}.layers: the encoder has layers 0..{shape.layers - 1}; "
+            + (f"there is no layer {absent[0]}" if absent else "none is named")
+            + '; name some of these, or write layers = "all"'
+        )
+    return ProjectedPlan(who, size, heads, depths, gelu, bias)
+
+
+def with_dropout(shape: Shape, settings: Settings) -> Shape:
+    """The encoder's own dropout rates unless the settings name others."""
+    chosen = {
+        name: rate
+        for name in ("dropout", "attention_dropout")
+        if (rate := getattr(settings.encoder, name)) is not None
+    }
+    return replace(shape, **chosen)

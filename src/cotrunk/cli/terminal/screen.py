@@ -1,0 +1,261 @@
+"""What people see: tables on standard output, messages and progress on standard error."""
+
+import json
+import math
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Protocol, Self, cast
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+
+from cotrunk.cli.terminal.streams import IgnoreBrokenPipe
+from cotrunk.errors import plural
+from cotrunk.learn.loop import Evaluated, Event, Stepped
+from cotrunk.progress import ProgressUpdate
+from cotrunk.runs.folder import RunFolder, without_nan
+
+PLAIN_EVERY_SECONDS = 10.0
+LIVE_EVERY_SECONDS = 0.2
+WIDEST = 1000
+
+
+class _Out(Console):
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError  # rich would exit with 1; the reader has merely seen enough
+
+
+def out() -> Console:
+    """A table is as wide as it needs to be: rather wrapped by the terminal than cut.
+
+    Names and texts are shown as they are, whatever brackets or colons they have.
+    """
+    return _Out(highlight=False, markup=False, emoji=False, soft_wrap=True, width=WIDEST)
+
+
+def say(message: str) -> None:
+    Console(file=_err(), highlight=False, markup=False, emoji=False, soft_wrap=True).print(message)
+
+
+def _err() -> IO[str]:
+    """Beside a bar, rich puts a stream of its own in the place of standard error."""
+    return cast("IO[str]", IgnoreBrokenPipe(getattr(sys.stderr, "rich_proxied_file", sys.stderr)))
+
+
+def note_unfinished(folder: Path, which: str) -> None:
+    """To be said before a network is used that more training may replace."""
+    run = RunFolder(folder)
+    if (run.path / which).is_dir() and not run.is_finished:
+        say(f"note: the training of {folder} has not finished, so its {which}/ may still change")
+
+
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    made = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
+    for number, column in enumerate(columns):
+        made.add_column(column, justify="right" if number else "left", no_wrap=True)
+    for row in rows:
+        made.add_row(*row)
+    return made
+
+
+def number(value: float | None) -> str:
+    """A score; ``-`` where there is none, as for the correlation of a constant."""
+    return "-" if value is None or math.isnan(value) else f"{value:.3f}"
+
+
+def with_interval(score: float | None, low: float | None, high: float | None) -> str:
+    return f"{number(score)} [{number(low)}, {number(high)}]"
+
+
+def spelled(document: object) -> str:
+    """One JSON document; JSON has no word for NaN but null."""
+    return json.dumps(without_nan(document), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def megabytes(count: int) -> str:
+    return f"{count / 1e6:,.1f} MB"
+
+
+@contextmanager
+def counting() -> Iterator["Counter"]:
+    """Shows how far work has come that tells it, if it takes long enough to be worth a line."""
+    counter = Counter(_bar() if sys.stderr.isatty() else None)
+    try:
+        yield counter
+    finally:
+        counter.close()
+
+
+class Counter:
+    """Rows, their pace and the time left: in a bar while it lasts, else a line now and then."""
+
+    def __init__(self, bar: Progress | None) -> None:
+        self.first, self.rows, self.share = ProgressUpdate("", 0, 0.0), 0, 0.0
+        self.begun = self.said = time.monotonic()
+        self.bar = bar
+        self.shown: TaskID | None = None
+
+    def __call__(self, done: ProgressUpdate) -> None:
+        now = time.monotonic()
+        if done.what != self.first.what or done.share < self.share or self.share == 1:
+            self._clear()
+            self.first, self.rows = done, 0
+            self.begun = self.said = now
+        self.rows += done.rows
+        self.share = done.share
+        if now - self.said >= (LIVE_EVERY_SECONDS if self.bar else PLAIN_EVERY_SECONDS):
+            self.said = now
+            self._show(now - self.begun)
+        if done.share == 1:
+            self._clear()
+
+    def _show(self, seconds: float) -> None:
+        """``seconds`` since the first were done: how long those took is not known."""
+        rows, what = plural(self.rows, "row"), self.first.what
+        if self.bar is None:
+            pace = f"{(self.rows - self.first.rows) / seconds:,.0f} a second"
+            done = self.share - self.first.share
+            left = f", {seconds / done * (1 - self.share):.0f} s left" if done > 0 else ""
+            say(f"{what}: {rows} ({self.share:.0%}), {pace}{left}")
+            return
+        if self.shown is None:
+            self.shown = self.bar.add_task(what, total=1.0, count=rows, losses="")
+            self.bar.start()
+        self.bar.update(self.shown, completed=self.share, count=rows, refresh=True)
+
+    def _clear(self) -> None:
+        if self.bar is not None and self.shown is not None:
+            self.bar.remove_task(self.shown)
+            self.shown = None
+
+    def close(self) -> None:
+        if self.bar is not None:
+            self._clear()
+            self.bar.stop()
+
+
+def _bar() -> Progress:
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TextColumn("{task.fields[count]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[losses]}"),
+        console=Console(file=_err(), markup=False, emoji=False),
+    )
+
+
+class Watch(Protocol):
+    """Shows a training; ``counter`` is told of what delays its steps."""
+
+    counter: Counter
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def stepped(self, event: Stepped) -> None: ...
+
+    def evaluated(self, event: Evaluated) -> None: ...
+
+
+def watching(title: str, *, steps: int, start: int) -> Watch:
+    """For a training that is at step ``start``."""
+    return _Live(title, steps, start) if sys.stderr.isatty() else _Plain(title, steps)
+
+
+def follow(events: Iterable[Event], watch: Watch) -> None:
+    """Drive a training to its end, showing where it is."""
+    said: set[tuple[str, str]] = set()
+    for event in events:
+        for finding in event.findings:
+            if (finding.name, finding.place) not in said:
+                said.add((finding.name, finding.place))
+                say(f"warning: {finding}")
+        if isinstance(event, Stepped):
+            watch.stepped(event)
+        else:
+            watch.evaluated(event)
+
+
+def _losses(event: Stepped) -> str:
+    return "  ".join(f"{task} {loss:.3f}" for task, loss in event.losses.items())
+
+
+def _scores(event: Evaluated) -> str:
+    scores = "  ".join(
+        f"{task} {with_interval(s.score, s.low, s.high)}" for task, s in event.scores.items()
+    )
+    return f"dev after step {event.step}: {scores}{'  (best so far)' if event.best else ''}"
+
+
+class _Live:
+    """A bar with the time left and the losses of the last step, above one for what delays it."""
+
+    def __init__(self, title: str, steps: int, start: int) -> None:
+        self.bar, self.steps = _bar(), steps
+        self.counter = Counter(self.bar)
+        count = f"{start}/{steps}"
+        self.task = self.bar.add_task(title, total=steps, completed=start, count=count, losses="")
+
+    def __enter__(self) -> Self:
+        self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.stop()
+
+    def stepped(self, event: Stepped) -> None:
+        count = f"{event.step}/{self.steps}"
+        self.bar.update(self.task, completed=event.step, count=count, losses=_losses(event))
+
+    def evaluated(self, event: Evaluated) -> None:
+        self.bar.console.print(_scores(event), markup=False, highlight=False)
+
+
+class _Plain:
+    """A line now and then, for logs."""
+
+    def __init__(self, title: str, steps: int) -> None:
+        self.title, self.steps = title, steps
+        self.first: tuple[int, float] | None = None
+        self.counter = Counter(None)
+        self.begun, self.said = time.monotonic(), -PLAIN_EVERY_SECONDS
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def stepped(self, event: Stepped) -> None:
+        """What came before the first step, as encoding, says nothing about the others."""
+        seconds = time.monotonic() - self.begun
+        self.first = self.first or (event.step, seconds)
+        if seconds - self.said < PLAIN_EVERY_SECONDS and event.step < self.steps:
+            return
+        self.said = seconds
+        steps, spent = event.step - self.first[0], seconds - self.first[1]
+        left = f"{spent / steps * (self.steps - event.step):.0f} s left, " if steps else ""
+        say(
+            f"{self.title}: step {event.step}/{self.steps}, {seconds:.0f} s, "
+            f"{left}loss {_losses(event)}"
+        )
+
+    def evaluated(self, event: Evaluated) -> None:
+        say(f"{self.title}: {_scores(event)}")

@@ -1,0 +1,233 @@
+"""The tables and drawings that commands print."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cotrunk.cli.terminal.screen import megabytes, number, out, table, with_interval
+from cotrunk.errors import plural
+from cotrunk.kinds.task import Task
+from cotrunk.model.sharing.parameter_table import PARTS, ParameterTable
+from cotrunk.model.sharing.plan import Partition
+
+Document = Mapping[str, Any]
+BAR = 24
+
+LEAST_SECONDS = 1.0
+"""Of CPU time: what takes less is not worth a ratio."""
+
+
+def show_scores(title: str, document: Document) -> None:
+    """A row per task, then both overall scores."""
+    rows = [
+        [task, with_interval(s["score"], s["low"], s["high"])]
+        for task, s in document["scores"].items()
+    ]
+    rows += [[f"overall, {key}", number(score)] for key, score in document["overall"].items()]
+    out().print(table(title, ["task", "score [95 % interval]"], rows))
+
+
+def show_int8(title: str, document: Document) -> None:
+    """float32 and int8 side by side, and how much faster the latter was."""
+    exact, int8 = document["scores"], document["int8"]
+    rows = []
+    for task, rough in int8["tasks"].items():
+        changed = rough["changed"]
+        rows.append(
+            [
+                task,
+                *(with_interval(s["score"], s["low"], s["high"]) for s in (exact[task], rough)),
+                signed(rough["difference"]),
+                number(changed) if rough["metric"] == "pearson" else f"{changed:.1%}",
+            ]
+        )
+    for key, score in document["overall"].items():
+        other = int8["overall"][key]
+        rows.append([f"overall, {key}", number(score), number(other), signed(other - score), ""])
+    columns = ["task", "float32 [95 % interval]", "int8 [95 % interval]", "difference", "changed"]
+    out().print(table(title, columns, rows))
+    spent, now = (int8["cpu_seconds"][kind] for kind in ("float32", "int8"))
+    enough = now >= LEAST_SECONDS
+    less = f"{int8['times_less']:.2f} times less" if enough else "too few rows to tell by how much"
+    out().print(f"int8 took {now:.1f} CPU seconds instead of {spent:.1f}, {less}")
+    out().print("changed: the share of answers that are others; of scores, how far they move")
+
+
+def show_worst(worst: Mapping[str, Sequence[Document]]) -> None:
+    """The rows of each task that are most wrong."""
+    for task, rows in worst.items():
+        out().print(f"\n{task}: {'most wrong' if rows else 'no row is wrong'}")
+        for row in rows:
+            label, predicted = (_short(row[key]) for key in ("label", "prediction"))
+            out().print(
+                f"line {row['line']}, id {row['id']}: {predicted} instead of {label}, "
+                f"error {row['error']:.3f}"
+            )
+            for text in row["texts"]:
+                out().print(f"    {text}")
+    out().print("\nerror: the chance that the label was not given; of a score, how far off it is")
+    out().print("texts are shown as the model reads them")
+
+
+def _short(label: str | float) -> str:
+    return label if isinstance(label, str) else f"{label:.4g}"
+
+
+def show_plan(parameter_table: ParameterTable, reads: Mapping[str, Sequence[str]]) -> None:
+    counts, bytes_ = parameter_table.parameters, parameter_table.bytes
+    rows = [[part, f"{counts[part]:,}"] for part in PARTS if counts[part]]
+    rows += [["total", f"{counts['total']:,}"], ["weights", megabytes(bytes_["weights"])]]
+    rows += [["checkpoint with optimizer", megabytes(bytes_["checkpoint"])]]
+    out().print(draw_owners(parameter_table, reads), markup=False)
+    out().print()
+    out().print(table("", ["part", "parameters"], rows))
+
+
+def show_dry_run(document: Document) -> None:
+    """A row per epoch and task."""
+    rows = []
+    for epoch in document["sampling"]:
+        name = str(epoch["epoch"] + 1)
+        for task, share in epoch["probabilities"].items():
+            batches, size = epoch["batches"][task], epoch["rows"][task]
+            factor = f"{epoch['factors'][task]:.4g}"
+            rows.append([name, task, f"{share:.4f}", f"{batches:,}", f"{size:,}", factor])
+            name = ""
+    columns = ["epoch", "task", "share of batches", "batches", "rows per batch", "loss factor"]
+    made = table("", columns, rows)
+    made.columns[1].justify = "left"
+    out().print(made)
+    steps, parameters = document["steps"], document["parameters"]
+    out().print(f"{plural(steps, 'step')}, {plural(parameters, 'parameter')}")
+
+
+def show_info(document: Document) -> None:
+    sharing = "  ".join(f"{key} {value}" for key, value in document["sharing"].items())
+    tasks = "  ".join(f"{name} ({kind})" for name, kind in document["tasks"].items())
+    state = "finished" if document["finished"] else "not finished"
+    lines = [
+        ["run", str(document["run"])],
+        ["weights", document["weights"]],
+        ["sharing", sharing or "all shared"],
+        ["tasks", tasks],
+        ["steps", f"{document['steps']:,}, {state}"],
+        ["checkpoints", "  ".join(document["checkpoints"]) or "none"],
+    ]
+    made = table("", ["", ""], lines)
+    made.show_header = False
+    made.columns[1].justify = "left"
+    out().print(made)
+    if document["scores"]:
+        show_scores(f"best on dev, after step {document['best_step']}", document)
+
+
+def show_demo(runs: Sequence[Document], baselines: Mapping[str, float]) -> None:
+    tasks = list(baselines)
+    rows = []
+    for run in runs:
+        nothing = dict.fromkeys(("score", "low", "high"))  # training need not evaluate
+        shown = [run["scores"].get(task, nothing) for task in tasks]
+        rows.append(
+            [
+                run["plan"],
+                run["sharing"],
+                *(with_interval(s["score"], s["low"], s["high"]) for s in shown),
+                number(run["overall"]["official"]),
+                f"{run['parameters']:,}",
+                f"{run['seconds']:.0f}",
+                megabytes(run["bytes"]),
+            ]
+        )
+    rows.append(["always the same answer", "", *(number(baselines[t]) for t in tasks)])
+    columns = ["plan", "layers", *tasks, "overall", "parameters", "seconds", "size"]
+    out().print(table("", columns, [row + [""] * (len(columns) - len(row)) for row in rows]))
+
+
+def show_check(task: Task, splits: Document) -> None:
+    for split, report in splits.items():
+        lengths = "  ".join(f"{name} {value}" for name, value in report["lengths"].items())
+        rows = [
+            ["rows", f"{report['rows']:,}"],
+            ["dropped as bad", f"{report['dropped']:,}"],
+            ["without label", f"{report['unlabelled']:,}"],
+            ["tokens", lengths],
+            ["repeated rows", f"{report['duplicate_rows']:,}"],
+            ["texts with several labels", f"{report['conflicting_texts']:,}"],
+            ["repeated ids", f"{report['duplicate_ids']:,}"],
+        ]
+        if report["rows_in_train"] is not None:
+            rows.append(["also in train", f"{report['rows_in_train']:,}"])
+        made = table(f"{task.name}, {split}", ["", ""], rows)
+        made.show_header = False
+        out().print(made)
+        for line in (*report["dropped_messages"], *report["seen_in_train"]):
+            out().print(f"    {line}", markup=False)
+        out().print(_histogram(report["labels"]), markup=False)
+
+
+def signed(difference: float) -> str:
+    return number(difference) if math.isnan(difference) else f"{difference:+.3f}"
+
+
+def _histogram(labels: Mapping[str, int]) -> str:
+    most = max(labels.values(), default=0) or 1
+    wide = max((len(name) for name in labels), default=0)
+    bars = [
+        f"  {name:>{wide}} {count:>9,} {'█' * round(BAR * count / most)}"
+        for name, count in labels.items()
+    ]
+    return "\n".join(bars) + "\n"
+
+
+def draw_owners(parameter_table: ParameterTable, reads: Mapping[str, Sequence[str]]) -> str:
+    """The network from the top down; tasks that share a copy stand in one box."""
+    width = max(7, *(len(task) + 2 for task in parameter_table.tasks))
+    lines = []
+    for place, partition in reversed(_runs(parameter_table)):
+        lines.append(f"{place:>16} {_boxes(partition, parameter_table.tasks, width)}")
+    for task, sources in reads.items():
+        lines += [f"{'':>16} {source} ──reads──> {task}" for source in sources]
+    return "\n".join(lines)
+
+
+def _runs(parameter_table: ParameterTable) -> list[tuple[str, Partition]]:
+    """Neighbouring depths with equal owners as one line."""
+    runs: list[tuple[str, str, str, Partition]] = []
+    for entry in parameter_table.entries:
+        if entry.part == "heads":
+            continue
+        kind, _, depth = entry.place.partition(".")
+        if runs and depth and runs[-1][0] == kind and set(runs[-1][3]) == set(entry.partition):
+            runs[-1] = (kind, runs[-1][1], depth, entry.partition)
+        else:
+            runs.append((kind, depth, depth, entry.partition))
+    heads = tuple(frozenset([task]) for task in parameter_table.tasks)
+    named = [
+        (f"{kind} {_span(first, last)}".strip(), partition) for kind, first, last, partition in runs
+    ]
+    return [*named, ("heads", heads)]
+
+
+def _span(first: str, last: str) -> str:
+    if not first:
+        return ""
+    low, high = int(first) + 1, int(last) + 1
+    return str(low) if low == high else f"{low}-{high}"
+
+
+def _boxes(partition: Partition, tasks: Sequence[str], width: int) -> str:
+    """Boxes side by side; a group that is torn apart by the order of tasks is marked by letter."""
+    owner = {task: index for index, group in enumerate(partition) for task in group}
+    cells: list[list[str]] = []
+    for task in tasks:
+        if cells and owner[cells[-1][-1]] == owner[task]:
+            cells[-1].append(task)
+        else:
+            cells.append([task])
+    torn = {owner[cell[0]] for cell in cells if len(cell) < len(partition[owner[cell[0]]])}
+    boxes = []
+    for cell in cells:
+        mark = f" {chr(ord('a') + owner[cell[0]] % 26)}" if owner[cell[0]] in torn else ""
+        room = (width + 2) * len(cell) - 2
+        boxes.append("[" + f"{'+'.join(cell)}{mark}"[:room].center(room) + "]")
+    return "".join(boxes)

@@ -1,0 +1,373 @@
+"""The TOML file as checked values: a knob lives with what it tunes, an error names its key."""
+
+import tomllib
+from collections.abc import Collection
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic_core import ErrorDetails
+
+from cotrunk.config.overrides import Keys, apply_changes, is_changed
+from cotrunk.errors import UserError, did_you_mean
+
+Share = Annotated[float, Field(ge=0, lt=1)]
+Positive = Annotated[int, Field(ge=1)]
+NAME = r"^[A-Za-z][A-Za-z0-9_-]*$"
+DEVICE = r"^(auto|cpu|mps|cuda(:[0-9]{1,3})?)$"
+TaskName = Annotated[str, StringConstraints(pattern=NAME, max_length=64)]
+Pooling = Literal["pooler", "cls", "mean", "max", "sum"]
+Pair = Literal["joined", "concat", "hadamard", "difference", "all", "sum", "cosine"]
+Sampler = Literal[
+    "together", "largest", "smallest", "scaled", "sequential", "round-robin",
+    "proportional", "sqrt", "power", "annealed", "temperature",
+]  # fmt: skip
+Method = Literal[
+    "sum", "mean", "pcgrad", "gradvac", "upgrad", "mgda", "cagrad", "nash-mtl", "imtl-g",
+    "aligned-mtl", "dualproj", "fairgrad",
+]  # fmt: skip
+
+
+class Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+class Encoder(Part):
+    """Which encoder, and how it reads."""
+
+    weights: str = "minilm"
+    max_tokens: Annotated[int, Field(ge=4, le=100_000)] = 128
+    dropout: Share | None = None
+    attention_dropout: Share | None = None
+    pooling: Pooling = "mean"
+    reset_layers: Annotated[int, Field(ge=0)] = 0
+
+
+class Projected(Part):
+    """Projected attention layers beside the encoder's."""
+
+    size: Positive = 204
+    heads: Positive = 12
+    layers: list[Annotated[int, Field(ge=0)]] | Literal["all"] = "all"
+    who: str = "I"
+    gelu: bool = False
+    bias: bool = False
+
+
+class Soft(Part):
+    """How strongly the copies of a depth are drawn to each other."""
+
+    l2: Annotated[float, Field(ge=0)] = 0.0
+    trace: Annotated[float, Field(ge=0)] = 0.0
+
+
+class Sharing(Part):
+    """Who owns what, in the grammar of plans; None follows the neighbour."""
+
+    encoder: str | None = None
+    embeddings: str | None = None
+    pooler: str | None = None
+    neck: str = ""
+    pooled_norm: str | None = None
+    pal: Projected | None = None
+    soft: Soft = Soft()
+
+
+class Head(Part):
+    """The feed-forward net of a task."""
+
+    depth: Annotated[int, Field(ge=1, le=20)] = 1
+    width: Positive = 256
+    activation: Literal["relu", "gelu", "tanh"] = "relu"
+    activate_last: bool = False
+    dropout: Share = 0.1
+    inner_dropout: Share = 0.0
+    output_dropout: Share = 0.0
+    cosine: Literal["shifted", "sigmoid", "relu"] = "shifted"
+    projection: bool = False
+
+
+class Reading(Part):
+    """What a head takes from the tasks it reads."""
+
+    what: Literal["logits", "probabilities", "hidden"] = "logits"
+    gradient: Literal["stop", "frozen", "flow"] | Annotated[float, Field(ge=0, le=1)] = "stop"
+    combine: Literal["concat", "attention"] = "concat"
+
+
+class TaskPart(Part):
+    """One task: what it predicts, from which columns of which files, and how."""
+
+    kind: Literal["classes", "binary", "score"]
+    classes: Annotated[int, Field(ge=2, le=10_000)] | list[str] | None = None
+    range: Annotated[list[float], Field(min_length=2, max_length=2)] | None = None
+    text: Annotated[list[str], Field(min_length=1, max_length=2)]
+    label: str
+    id: str | None = None
+    train: str | None = None
+    dev: str | None = None
+    test: str | None = None
+    skip_bad_rows: bool = False
+    sparse_labels: bool | None = None
+    quoting: Literal["csv", "none"] = "csv"
+    pooling: Pooling | None = None
+    pair: Pair = "joined"
+    segments: bool = True
+    swap: bool = False
+    head: Head = Head()
+    reads: list[TaskName] = []
+    reading: Reading = Reading()
+    loss: Literal["cross-entropy", "binary-cross-entropy", "probability-mse", "mse"] | None = None
+    weight: Annotated[float, Field(ge=0)] = 1.0
+    label_smoothing: Share = 0.0
+    batch: Positive | None = None
+
+
+class Train(Part):
+    """How training runs."""
+
+    epochs: Positive = 3
+    batch: Positive = 32
+    lr: Annotated[float, Field(gt=0, le=10)] = 5e-5
+    head_lr: Annotated[float, Field(gt=0, le=10)] | None = None
+    layer_decay: Annotated[float, Field(gt=0, le=1)] = 1.0
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 11711
+    sampling: Sampler = "together"
+    alpha: Annotated[float, Field(ge=0, le=1)] = 1.0
+    temperature: Annotated[float, Field(gt=0)] = 1.0
+    cap: Positive | None = None
+    steps_per_epoch: Positive | None = None
+    batches_per_epoch: Positive | None = None
+    share_of_data: Annotated[float, Field(gt=0, le=1)] | None = None
+    gradients: Method = "sum"
+    gradient_scope: Literal["group", "layer"] = "group"
+    gradient_options: dict[str, float | str] = {}
+    gradient_seed: Annotated[int, Field(ge=0, lt=2**32)] | None = None
+    optimizer: Literal["adamw", "course"] = "adamw"
+    schedule: Literal["none", "linear", "cosine", "one-cycle"] = "linear"
+    warmup: Share | None = None
+    decay: Annotated[float, Field(ge=0)] = 0.01
+    clip: Annotated[float, Field(ge=0)] = 1.0
+    accumulate: Positive = 1
+    max_steps: Annotated[int, Field(ge=0)] | None = None
+    max_seconds: Annotated[float, Field(gt=0)] | None = None
+    evaluate: Literal["epoch", "never"] | Positive = "epoch"
+    checkpoint: Literal["epoch", "never"] | Positive = "epoch"
+    keep: str = "official"
+    keep_each: bool = False
+    early_stopping: Positive | None = None
+    ema: Share | None = None
+    regularize: Literal["none", "r-drop", "smart"] = "none"
+    regularize_options: dict[str, float] = {}
+    loss_weighting: Literal["fixed", "uncertainty", "dwa", "gradnorm"] = "fixed"
+    loss_weighting_options: dict[str, float] = {}
+    on_nan: Literal["stop", "skip"] = "stop"
+    freeze: Literal["nothing", "encoder"] = "nothing"
+    init_from: str | None = None
+    device: Annotated[str, StringConstraints(pattern=DEVICE)] = "auto"
+    threads: Positive | None = None
+
+
+class Settings(Part):
+    """A whole experiment."""
+
+    encoder: Encoder = Encoder()
+    sharing: Sharing = Sharing()
+    tasks: Annotated[dict[TaskName, TaskPart], Field(min_length=1)]
+    train: Train = Train()
+    stages: list[dict[str, Any]] = []
+
+    @property
+    def stages_of_training(self) -> list[Train]:
+        """[train] with the changes of each [[stages]] table, or [train] alone."""
+        raw = self.train.model_dump()
+        return [Train.model_validate({**raw, **changes}) for changes in self.stages or [{}]]
+
+
+ONCE_PER_RUN = ("device", "init_from", "keep", "max_seconds", "seed", "threads")
+"""Keys of [train] that a stage cannot change."""
+
+
+def read_settings(path: Path, changes: list[str] | None = None) -> Settings:
+    """The file's settings with ``key=value`` changes applied; all errors at once."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        beside = [other.name for other in path.parent.glob("*.toml")]
+        start = f"; `cotrunk init -o {path}` writes one to start from"
+        hint = did_you_mean(path.name, beside, likeness=0.8) or start
+        raise UserError(f"{path}: there is no such file{hint}") from None
+    except IsADirectoryError:
+        raise UserError(f"{path}: is a folder; name a config, which is a TOML file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: a config is a TOML file in UTF-8; {error}") from None
+    try:
+        raw = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"{path}: not valid TOML; {error}") from None
+    changed = apply_changes(raw, changes or [])
+    return check_settings(raw, place=str(path), changed=changed)
+
+
+def check_settings(raw: dict[str, Any], *, place: str, changed: Collection[Keys] = ()) -> Settings:
+    """An error is at ``place``, or with ``--set`` if it lies within what was ``changed``."""
+    written = partial(_place, place=place, changed=changed)
+    try:
+        settings = Settings.model_validate(raw)
+    except ValidationError as error:
+        found = _findings(error, raw)
+        raise UserError(*(written(keys) + line for keys, line in found.items())) from None
+    wrong = [written(("train", "keep")) + line for line in _wrong_keep(settings)]
+    for number, changes in enumerate(settings.stages, start=1):
+        stage = f"{written(('stages',))}stages {number}: "
+        wrong += [stage + line for line in _wrong_stage(changes, settings)]
+    wrong += _idle_changes(changed, settings)
+    if wrong:
+        raise UserError(*wrong)
+    return settings
+
+
+def _place(keys: Keys, *, place: str, changed: Collection[Keys]) -> str:
+    return "--set " if is_changed(keys, changed) else f"{place}: "
+
+
+def _wrong_stage(changes: dict[str, Any], settings: Settings) -> list[str]:
+    try:
+        Train.model_validate({**settings.train.model_dump(), **changes})
+    except ValidationError as error:
+        return list(_findings(error, changes, Train).values())
+    once = [key for key in ONCE_PER_RUN if key in changes]
+    return [f"{key} holds for the whole run; write it under [train]" for key in once]
+
+
+def _idle_changes(changed: Collection[Keys], settings: Settings) -> list[str]:
+    """What --set has put into [train], but every stage names."""
+    named = [set(stage) for stage in settings.stages] or [set()]
+    idle = settings.train.model_fields_set.intersection(*named)
+    return [
+        f"--set train.{key}: it would change nothing, for each of [[stages]] has its own {key}; "
+        "change it in the file, or give --set 'stages=[...]'"
+        for key in sorted(idle)
+        if is_changed(("train", key), changed)
+    ]
+
+
+def _wrong_keep(settings: Settings) -> list[str]:
+    keep, known = settings.train.keep, ["official", "mean", "sum", *settings.tasks]
+    if keep in known:
+        return []
+    hint = did_you_mean(keep, known)
+    return [f"train.keep = {keep!r}: must be one of {', '.join(known)}{hint}"]
+
+
+def _findings(
+    error: ValidationError, raw: dict[str, Any], root: type[BaseModel] = Settings
+) -> dict[Keys, str]:
+    """What is wrong, by where it is wrong."""
+    lines: dict[Keys, str] = {}
+    for details in error.errors(include_url=False):
+        keys = _path(details, raw)
+        found, rule = _finding(keys, details, root)
+        # The arms of a union fail one by one: one line lists what would do.
+        before = lines.get(keys)
+        name = ".".join(keys) or "the file"
+        lines[keys] = f"{before}, or {rule}" if before else f"{name}{found}{rule}"
+    return lines
+
+
+def _path(details: ErrorDetails, raw: dict[str, Any]) -> Keys:
+    """The keys of the file that lead to an error, without pydantic's names for a union's arms."""
+    path: list[str] = []
+    inside: Any = raw
+    for part in details["loc"]:
+        if isinstance(inside, dict) and part in inside:
+            inside = inside[part]
+        elif isinstance(inside, list) and isinstance(part, int):
+            inside = inside[part]
+        elif details["type"] != "missing" or part != details["loc"][-1]:
+            continue
+        path.append(str(part))
+    return tuple(path)
+
+
+def _finding(path: Keys, details: ErrorDetails, root: type[BaseModel]) -> tuple[str, str]:
+    """What was found and what the rule is."""
+    if details["type"] == "extra_forbidden":
+        known = _keys(path[:-1], root)
+        hint = did_you_mean(path[-1], known) or f"; known: {', '.join(known)}"
+        return " is not a setting", hint
+    if details["type"] == "missing":
+        return " is missing: ", _why_needed(path[-1])
+    return f" = {_shown(details['input'])}: ", _rule(details)
+
+
+RULES = {
+    "int_type": "must be a whole number",
+    "float_type": "must be a number",
+    "string_type": "must be text in quotes",
+    "bool_type": "must be true or false",
+    "list_type": "must be a list",
+    "dict_type": "must be a table",
+    "model_type": "must be a table",
+    "finite_number": "must be a finite number",
+    "greater_than": "must be more than {gt}",
+    "greater_than_equal": "must be {ge} or more",
+    "less_than": "must be less than {lt}",
+    "less_than_equal": "must be {le} or less",
+    "string_too_long": "must have at most {max_length} characters",
+    "too_short": "must have {min_length} or more entries; found {actual_length}",
+    "too_long": "must have at most {max_length} entries; found {actual_length}",
+}
+PATTERNS = {
+    NAME: "must begin with a letter and go on with letters, digits, _ or -",
+    DEVICE: "must be auto, cpu, mps, cuda or cuda:<number>",
+}
+
+
+def _rule(details: ErrorDetails) -> str:
+    """What would do, in the words of a config rather than of a type checker."""
+    context = details.get("ctx", {})
+    if details["type"] == "string_pattern_mismatch":
+        return PATTERNS[context["pattern"]]
+    if details["type"] == "literal_error":
+        names = [name.strip(" '") for name in context["expected"].replace(" or ", ",").split(",")]
+        hint = did_you_mean(str(details["input"]), names)
+        return f"must be one of {', '.join(name for name in names if name)}{hint}"
+    said = RULES.get(details["type"])
+    return said.format(**context) if said else details["msg"][0].lower() + details["msg"][1:]
+
+
+def _why_needed(key: str) -> str:
+    return {
+        "tasks": "name at least one task, as in [tasks.sentiment]",
+        "kind": 'write kind = "classes", "binary" or "score"',
+        "text": 'name the one or two text columns, as in text = ["sentence"]',
+        "label": 'name the label column, as in label = "sentiment"',
+    }.get(key, "it has no default")
+
+
+def _shown(value: object) -> str:
+    text = repr(value) if not isinstance(value, dict) else "a table"
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _keys(path: Keys, root: type[BaseModel]) -> list[str]:
+    """The settings that exist at a place."""
+    model = root
+    steps = list(path)
+    while steps:
+        step = steps.pop(0)
+        if step == "tasks" and model is Settings:
+            model = TaskPart
+            steps = steps[1:]
+            continue
+        field = model.model_fields.get(step)
+        parts = (
+            [] if field is None else [field.annotation, *getattr(field.annotation, "__args__", ())]
+        )
+        inner = [p for p in parts if isinstance(p, type) and issubclass(p, BaseModel)]
+        if not inner:
+            return []
+        model = inner[0]
+    return list(model.model_fields)

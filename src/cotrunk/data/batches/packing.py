@@ -1,0 +1,152 @@
+"""Sequences laid end to end, sorted by length, with no padding.
+
+Shapes: T tokens, S sequences, R rows, N sequences of a bucket, L the longest of them.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+MOST_BUCKETS = 8
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """Neighbouring sequences that attention pads to one length: ``rows x longest`` cells.
+
+    ``padding_NL`` is -inf in cells without a token; None where all lengths are equal.
+    """
+
+    rows: int
+    longest: int
+    padding_NL: Tensor | None
+
+    @property
+    def cells(self) -> int:
+        return self.rows * self.longest
+
+    def to(self, device: torch.device) -> "Bucket":
+        return (
+            self
+            if self.padding_NL is None
+            else replace(self, padding_NL=self.padding_NL.to(device))
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Packed:
+    """The tokens of many sequences in one row; sequence s starts at ``first_S[s]``.
+
+    ``place_S`` gives, for the sequences in the order they came, where they now stand. The cells of
+    all buckets lie end to end too: the sequence of token t has those from ``begin_T[t]`` on, as
+    many as the ``longest_T[t]`` of its bucket. ``layouts`` are for attention to remember.
+    """
+
+    token_T: Tensor
+    segment_T: Tensor
+    position_T: Tensor
+    begin_T: Tensor
+    longest_T: Tensor
+    first_S: Tensor
+    length_S: Tensor
+    place_S: Tensor
+    buckets: tuple[Bucket, ...]
+    layouts: dict[int, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def sequences(self) -> int:
+        return len(self.first_S)
+
+    def to(self, device: torch.device) -> "Packed":
+        if device.type == "cpu":
+            return self
+        moved = {
+            field: value.to(device)
+            for field, value in vars(self).items()
+            if isinstance(value, Tensor)
+        }
+        buckets = tuple(bucket.to(device) for bucket in self.buckets)
+        return replace(self, **moved, buckets=buckets, layouts={})
+
+
+@dataclass(frozen=True)
+class RowIndex:
+    """Where the rows of a batch find their sequences.
+
+    For every row the place of its one sequence, or of its two when a pair is encoded separately.
+    ``swapped``: the two are one joined pair in both orders, whose answers are to be averaged.
+    """
+
+    places: tuple[Tensor, ...]
+    swapped: bool = False
+
+    def to(self, device: torch.device) -> "RowIndex":
+        return RowIndex(tuple(place.to(device) for place in self.places), self.swapped)
+
+
+def pack(sequences: Sequence[np.ndarray], segments: Sequence[np.ndarray]) -> Packed:
+    """Lay the sequences (token ids and segment ids each) end to end, shortest first."""
+    length = np.fromiter(map(len, sequences), np.int64, len(sequences))
+    order = np.argsort(length, kind="stable")
+    sorted_length = length[order]
+    first = np.concatenate([[0], np.cumsum(sorted_length)[:-1]])
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    position = np.arange(int(sorted_length.sum())) - np.repeat(first, sorted_length)
+    buckets = tuple(_buckets(sorted_length))
+    longest = np.repeat([bucket.longest for bucket in buckets], [bucket.rows for bucket in buckets])
+    begin = np.cumsum(longest) - longest
+    return Packed(
+        token_T=torch.from_numpy(np.concatenate([sequences[s] for s in order]).astype(np.int64)),
+        segment_T=torch.from_numpy(np.concatenate([segments[s] for s in order]).astype(np.int64)),
+        position_T=torch.from_numpy(position),
+        begin_T=torch.from_numpy(np.repeat(begin, sorted_length)),
+        longest_T=torch.from_numpy(np.repeat(longest, sorted_length)),
+        first_S=torch.from_numpy(first),
+        length_S=torch.from_numpy(sorted_length),
+        place_S=torch.from_numpy(place),
+        buckets=buckets,
+    )
+
+
+def bucket_ends(lengths: np.ndarray, most: int = MOST_BUCKETS) -> list[int]:
+    """Where to end each bucket so that the sum of rows x longest^2 is least.
+
+    Dynamic programming over the distinct values of the sorted ``lengths``.
+    """
+    value, count = np.unique(lengths, return_counts=True)
+    end = np.cumsum(count)
+    begin = end - count
+    # cost[i, j]: one bucket holding the distinct lengths i..j
+    cost = (end[None, :] - begin[:, None]) * value[None, :].astype(np.float64) ** 2
+    cost[np.tril_indices(len(value), -1)] = np.inf
+    best, choices = cost[0], []
+    for _ in range(min(most, len(value)) - 1):
+        total = np.concatenate([[0.0], best[:-1]])[:, None] + cost
+        total[0] = cost[0]
+        choices.append(np.argmin(total, axis=0))
+        best = np.min(total, axis=0)
+    ends, last = [], len(value) - 1
+    for choice in reversed(choices):
+        ends.append(int(end[last]))
+        if choice[last] == 0:
+            return ends[::-1]
+        last = int(choice[last]) - 1
+    ends.append(int(end[last]))
+    return ends[::-1]
+
+
+def _buckets(lengths: np.ndarray) -> Iterator[Bucket]:
+    begin = 0
+    for end in bucket_ends(lengths):
+        mine, longest = lengths[begin:end], int(lengths[end - 1])
+        padding = None
+        if mine[0] != longest:
+            real = np.arange(longest)[None, :] < mine[:, None]
+            padding = torch.from_numpy(np.where(real, 0.0, -np.inf).astype(np.float32))
+        yield Bucket(end - begin, longest, padding)
+        begin = end

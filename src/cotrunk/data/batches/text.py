@@ -1,0 +1,104 @@
+"""From the token ids of a row's texts to the sequences an encoder reads."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from cotrunk.data.batches.packing import Packed, RowIndex, pack
+
+TokenIds = tuple[np.ndarray, ...]
+"""The token ids of a row's one or two texts, without special tokens."""
+
+
+@dataclass(frozen=True)
+class PairFormat:
+    """How the texts of a row become sequences; tasks with equal views can share a forward pass."""
+
+    texts: int
+    joined: bool = True
+    segments: bool = True
+    swapped: bool = False
+    max_tokens: int = 128
+
+
+@dataclass(frozen=True)
+class Template:
+    """The special tokens around texts: ``begin a end`` or ``begin a between b end``."""
+
+    begin: tuple[int, ...]
+    between: tuple[int, ...]
+    end: tuple[int, ...]
+    segment_of_second: int
+
+    @property
+    def pair_specials(self) -> int:
+        return len(self.begin) + len(self.between) + len(self.end)
+
+
+def template_of(tokenizer: Tokenizer, *, segments: int = 2) -> Template:
+    """Read off what the tokenizer itself puts around empty texts.
+
+    ``segments``: how many the encoder tells apart; some tokenizers count more of them.
+    """
+    single = tokenizer.encode("", add_special_tokens=True).ids
+    pair = tokenizer.encode("", "", add_special_tokens=True)
+    begin, end = tuple(single[:1]), tuple(single[1:])
+    between = tuple(pair.ids[len(begin) : len(pair.ids) - len(end)])
+    second = pair.type_ids[-1]
+    return Template(begin, between, end, segment_of_second=second if second < segments else 0)
+
+
+def keep_of_pair(first: int, second: int, room: int) -> tuple[int, int]:
+    """How many tokens of each text to keep: the longer one is cut first."""
+    if first + second <= room:
+        return first, second
+    short = min(first, second, room // 2)
+    return (short, room - short) if first <= second else (room - short, short)
+
+
+def join(
+    template: Template, pieces: TokenIds, pair_format: PairFormat
+) -> tuple[np.ndarray, np.ndarray]:
+    """A row's texts in one sequence: token ids and segment ids."""
+    t, room = template, pair_format.max_tokens
+    if len(pieces) == 1:
+        kept = pieces[0][: room - len(t.begin) - len(t.end)]
+        ids = np.concatenate([t.begin, kept, t.end])
+        return ids, np.zeros(len(ids), np.int64)
+    first, second = keep_of_pair(len(pieces[0]), len(pieces[1]), room - t.pair_specials)
+    ids = np.concatenate([t.begin, pieces[0][:first], t.between, pieces[1][:second], t.end])
+    segments = np.zeros(len(ids), np.int64)
+    if pair_format.segments:
+        segments[len(t.begin) + first + len(t.between) :] = t.segment_of_second
+    return ids, segments
+
+
+def pack_rows(
+    template: Template, rows: Sequence[TokenIds], pair_format: PairFormat
+) -> tuple[Packed, RowIndex]:
+    """Rows as one packed batch, and where each row finds its sequences in it."""
+    if pair_format.texts == 1:
+        versions = [rows]
+    elif not pair_format.joined:
+        versions = [[(row[0],) for row in rows], [(row[1],) for row in rows]]
+    elif pair_format.swapped:
+        versions = [rows, [(row[1], row[0]) for row in rows]]
+    else:
+        versions = [rows]
+    sequences = [join(template, pieces, pair_format) for version in versions for pieces in version]
+    packed = pack([ids for ids, _ in sequences], [segments for _, segments in sequences])
+    places = tuple(packed.place_S.split(len(rows)))
+    return packed, RowIndex(
+        places, swapped=pair_format.texts == 2 and pair_format.joined and pair_format.swapped
+    )
+
+
+def tokens_of(template: Template, lengths: Sequence[int], pair_format: PairFormat) -> int:
+    """Tokens that a row with texts of these lengths costs: what batches are budgeted by."""
+    if len(lengths) == 1 or not pair_format.joined:
+        specials = len(template.begin) + len(template.end)
+        return sum(min(length + specials, pair_format.max_tokens) for length in lengths)
+    whole = min(sum(lengths) + template.pair_specials, pair_format.max_tokens)
+    return 2 * whole if pair_format.swapped else whole

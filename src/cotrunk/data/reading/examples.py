@@ -1,0 +1,297 @@
+"""Records of a file -> checked examples of a task. Every bad row is named; none is changed."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cotrunk.data.reading.files import open_table, place_of
+from cotrunk.data.reading.formats import LONGEST_CELL, Fault, Quoting, Table
+from cotrunk.data.reading.labels import read_label, shown
+from cotrunk.errors import UserError, plural
+from cotrunk.kinds.task import Task
+
+LISTED = 50
+REMEMBERED_LABELS = 10_000
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the rows of one task and one split lie; the path ``-`` is standard input.
+
+    ``label`` None reads without labels. ``id`` None takes the column "id" if there is one, else
+    the number of the row. ``sparse_labels`` leaves out rows with an empty label, and
+    ``skip_bad_rows`` drops bad rows instead of refusing the file; both are counted. ``called`` is
+    the file's name in messages, if not its path.
+    """
+
+    path: Path
+    texts: tuple[str, ...]
+    label: str | None
+    id: str | None = None
+    sparse_labels: bool = False
+    skip_bad_rows: bool = False
+    quoting: Quoting = "csv"
+    called: str | None = None
+
+    @property
+    def place(self) -> str:
+        return self.called or place_of(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """``line`` is where the record starts (Parquet: its row); ``label`` as in ``Task``."""
+
+    line: int
+    id: str
+    texts: tuple[str, ...]
+    label: float | None
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Names of the selected columns, in this order: texts, then id, then label."""
+
+    texts: tuple[str, ...]
+    id: str | None
+    label: str | None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (*self.texts, *(name for name in (self.id, self.label) if name is not None))
+
+
+@dataclass(frozen=True)
+class _Finding:
+    """What is wrong with a row; ``common`` if its cause is likely one for many rows."""
+
+    at: str
+    reason: str
+    fix: str
+    common: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.at}: {self.reason}"
+
+
+class _Refusal:
+    """Findings, each on a line; what is common is told where it is met first, and then counted."""
+
+    def __init__(self, place: str) -> None:
+        self.place = place
+        self.lines: list[str] = []
+        self.again: dict[str, int] = {}
+
+    @property
+    def is_long(self) -> bool:
+        return len(self.lines) > LISTED
+
+    def add(self, finding: _Finding) -> None:
+        if finding.reason in self.again:
+            self.again[finding.reason] += 1
+            return
+        self.lines.append(f"{finding}; {finding.fix}")
+        if finding.common:
+            self.again[finding.reason] = 0
+
+    def error(self) -> UserError:
+        if self.is_long:
+            more = [f"{self.place}: there are more; only the first {LISTED} are listed"]
+        else:
+            more = [
+                f"{self.place}: the same in {plural(count, 'more row')}: {reason}"
+                for reason, count in self.again.items()
+                if count
+            ]
+        return UserError(*self.lines[:LISTED], *more)
+
+
+class Rows:
+    """The examples of a file, read anew in every pass. The counts are those of the last pass."""
+
+    def __init__(self, task: Task, source: Source) -> None:
+        if len(source.texts) != task.texts:
+            raise UserError(
+                f"{source.place}: task {task.name} reads {plural(task.texts, 'text')}, "
+                f"but the columns named are {', '.join(map(repr, source.texts)) or 'none'}"
+            )
+        self.task = task
+        self.source = source
+        self.dropped: list[str] = []
+        self.dropped_count = 0
+        self.unlabelled = 0
+        self._share: Callable[[], float] = lambda: 0.0
+
+    @property
+    def share(self) -> float:
+        """How much of the file the pass has read by now."""
+        return self._share()
+
+    def __iter__(self) -> Iterator[Example]:
+        source = self.source
+        self.dropped, self.dropped_count, self.unlabelled = [], 0, 0
+        needed = [name for name in (*source.texts, source.id, source.label) if name is not None]
+        quoting, place = source.quoting, source.place
+        with open_table(source.path, needed=needed, quoting=quoting, place=place) as table:
+            self._share = table.share
+            yield from self._examples(table, _columns(table, source))
+            self._share = lambda: 1.0
+
+    def _examples(self, table: Table, columns: _Columns) -> Iterator[Example]:
+        texts = len(columns.texts)
+        has_id, has_label = columns.id is not None, columns.label is not None
+        sparse, known = self.source.sparse_labels, _KnownLabels(self.task)
+        label: float | None = None
+        refused = _Refusal(table.place)
+        number = usable = 0
+        for number, (line, cells) in enumerate(table.select(columns.names), 1):
+            if type(cells) is tuple:
+                if has_label:
+                    if sparse and _is_empty(cells[-1]):
+                        self.unlabelled += 1
+                        continue
+                    label = known[cells[-1]] if type(cells[-1]) is str else known.read(cells[-1])
+                name = cells[texts] if has_id else str(number)
+                if type(name) is int:
+                    name = str(name)
+                if (label is not None or not has_label) and _are_sound(name, *cells[:texts]):
+                    usable += 1
+                    if not refused.lines:
+                        yield Example(line, name, cells[:texts], label)
+                    continue
+            findings = list(_findings(self.task, table, columns, line, cells))
+            if self.source.skip_bad_rows:
+                self.dropped_count += 1
+                self.dropped += list(map(str, findings))[: LISTED - len(self.dropped)]
+                continue
+            for finding in findings:
+                refused.add(finding)
+            if refused.is_long:
+                break
+        if refused.lines:
+            raise refused.error()
+        if not usable:
+            raise UserError(f"{table.place}: {self._nothing_left(number)}", *self.dropped)
+
+    def _nothing_left(self, rows: int) -> str:
+        if not rows:
+            return "the file holds no rows"
+        return (
+            f"no usable row is left of {rows:,}: "
+            f"{self.dropped_count:,} dropped as bad, {self.unlabelled:,} without label"
+        )
+
+
+def _columns(table: Table, source: Source) -> _Columns:
+    named = source.id if source.id is not None or "id" not in table.columns else "id"
+    columns = _Columns(source.texts, named, source.label)
+    for name in columns.names:
+        # Objects that are not labelled may lack the key, the first hundred of them included.
+        if table.numbered or name != source.label or not source.sparse_labels:
+            table.require(name)
+    return columns
+
+
+class _KnownLabels(dict[str, float | None]):
+    """What a spelling means, worked out once because labels repeat; None if it means nothing."""
+
+    def __init__(self, task: Task) -> None:
+        super().__init__()
+        self.task = task
+
+    def __missing__(self, raw: str) -> float | None:
+        label = self.read(raw)
+        if label is not None and len(self) < REMEMBERED_LABELS:
+            self[raw] = label
+        return label
+
+    def read(self, raw: object) -> float | None:
+        try:
+            return read_label(self.task, raw)
+        except ValueError:
+            return None
+
+
+def _are_sound(*cells: object) -> bool:
+    """The quick form of ``text_fault``, for the many rows that are good."""
+    for cell in cells:
+        if type(cell) is not str or not cell or cell.isspace() or "\0" in cell:
+            return False
+        if len(cell) > LONGEST_CELL or not (cell.isascii() or _is_unicode(cell)):
+            return False
+    return True
+
+
+def _is_unicode(text: str) -> bool:
+    """False for the lone surrogates by which bytes that are not UTF-8 are read."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _is_empty(cell: object) -> bool:
+    return cell is None or (isinstance(cell, str) and (not cell or cell.isspace()))
+
+
+def _findings(
+    task: Task, table: Table, columns: _Columns, line: int, cells: tuple[Any, ...] | Fault
+) -> Iterator[_Finding]:
+    """Everything wrong with a bad row, each with what to do about it."""
+    if isinstance(cells, Fault):
+        at = f":{cells.number}" if cells.number else ""
+        fix = "correct the row or set skip_bad_rows = true"
+        yield _Finding(f"{table.place}:{line}{at}", cells.reason, fix)
+        return
+    for index, (name, cell) in enumerate(zip(columns.names, cells, strict=True)):
+        fix, common = "correct the cell or set skip_bad_rows = true", False
+        if index < len(columns.texts):
+            reason = text_fault(cell, "text")
+        elif name == columns.id and index == len(columns.texts):
+            reason = None if type(cell) is int else text_fault(cell, "id")
+        elif _is_empty(cell):
+            reason = "the label is empty"
+            fix = "fill the cell, or set sparse_labels = true or skip_bad_rows = true"
+        else:
+            reason, common = _label_fault(task, cell), task.kind == "classes"
+            if common:
+                fix = "correct the cell or the task's classes, or set skip_bad_rows = true"
+        if reason:
+            at = f":{table.columns.index(name) + 1}" if table.numbered else ""
+            yield _Finding(f"{table.place}:{line}{at} ({name})", reason, fix, common)
+
+
+def text_fault(cell: object, what: str) -> str | None:
+    """Why a cell is no text that can be read, if it is none."""
+    if cell is None:
+        return f"the {what} is missing"
+    if not isinstance(cell, str):
+        return f"the {what} must be a string; found {shown(cell)}"
+    if _is_empty(cell):
+        return f"the {what} is empty"
+    if len(cell) > LONGEST_CELL:
+        return f"a cell must not exceed {LONGEST_CELL:,} characters; found {len(cell):,}"
+    return _character_fault(cell)
+
+
+def _label_fault(task: Task, cell: object) -> str | None:
+    if isinstance(cell, str) and (fault := _character_fault(cell)):
+        return fault
+    try:
+        read_label(task, cell)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def _character_fault(cell: str) -> str | None:
+    if "\0" in cell:
+        return f"a cell must not hold NUL; found it as character {cell.index(chr(0)) + 1:,}"
+    try:
+        cell.encode()
+    except UnicodeEncodeError as error:
+        around = shown(cell[max(0, error.start - 10) : error.start + 10])
+        return f"a cell must be UTF-8; character {error.start + 1:,} is not: {around}"
+    return None

@@ -1,0 +1,167 @@
+"""Opens a file or standard input as a table, or says what else it is."""
+
+import contextlib
+import difflib
+import io
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import cast
+
+from cotrunk.data.reading.formats import Quoting, Table, read_delimited, read_objects, read_parquet
+from cotrunk.errors import UserError
+
+STANDARD_INPUT = Path("-")
+SNIFFED_BYTES = 1 << 16
+DELIMITED = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
+OBJECTS = (".jsonl", ".ndjson")
+KNOWN = (*DELIMITED, *OBJECTS, ".parquet")
+ALIKE = 0.7
+BOM = b"\xef\xbb\xbf"
+MAGIC = {
+    b"PK\x03\x04": "a zip archive or an Excel workbook",
+    b"\xd0\xcf\x11\xe0": "an old Excel workbook",
+    b"PAR1": "a Parquet file",
+    b"ARROW1": "an Arrow file",
+    b"\x1f\x8b": "compressed with gzip",
+    b"BZh9": "compressed with bzip2",
+    b"\xfd7zXZ": "compressed with xz",
+    b"\x28\xb5\x2f\xfd": "compressed with zstandard",
+    b"\x80\x02": "a Python pickle",
+    b"\x80\x03": "a Python pickle",
+    b"\x80\x04": "a Python pickle",
+    b"\x80\x05": "a Python pickle",
+    b"\x93NUMPY": "a NumPy array",
+    b"\x89HDF": "an HDF5 file",
+    b"SQLite format 3\0": "an SQLite database",
+    b"%PDF-": "a PDF document",
+    b"\x89PNG": "a picture",
+    b"\xff\xd8\xff": "a picture",
+    b"\xff\xfe": "UTF-16 text (save it as UTF-8)",
+    b"\xfe\xff": "UTF-16 text (save it as UTF-8)",
+    b"version https://git-lfs": "a Git LFS pointer (run: git lfs pull)",
+}
+WEB_PAGE = re.compile(rb"<(!doctype )?html", re.IGNORECASE)
+
+
+@contextlib.contextmanager
+def open_table(
+    path: Path, *, needed: Sequence[str], quoting: Quoting, place: str
+) -> Iterator[Table]:
+    """The format follows from the ending, the delimiter from a header that shows ``needed``."""
+    suffix = None if path == STANDARD_INPUT else path.suffix.lower()
+    try:
+        if path.is_dir():
+            raise UserError(f"{place}: is a folder; name a file")
+        if suffix is not None and suffix not in KNOWN:
+            known = " ".join(KNOWN)
+            raise UserError(f"{place}: the ending must be one of {known}; found {suffix!r}")
+        with _bytes_of(path) as stream:
+            head = stream.peek()[:SNIFFED_BYTES]
+            if not head:
+                raise UserError(f"{place}: the file is empty")
+            if suffix == ".parquet":
+                yield read_parquet(stream, place)
+                return
+            _check_is_text(head, place)
+            text = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
+            try:
+                share = partial(_share_read, stream)
+                if _holds_objects(head, place, suffix):
+                    yield replace(read_objects(text, place), share=share)
+                    return
+                default = DELIMITED.get(suffix or "", "\t")
+                table = read_delimited(text, place, needed=needed, default=default, quoting=quoting)
+                if b"\0" in head and not set(needed) <= set(table.columns):
+                    raise UserError(f"{place}: is a binary file, not a table of text")
+                yield replace(table, share=share)
+            finally:
+                text.detach()
+    except FileNotFoundError:
+        near = near_name(path.name, tables_in(path.parent))
+        hint = f"; did you mean {near!r}?" if near else ""
+        raise UserError(f"{place}: no such file{hint}") from None
+    except OSError as error:
+        raise UserError(f"{place}: cannot be read: {error.strerror or error}") from None
+
+
+def tables_in(folder: Path) -> list[str]:
+    """The files of a folder that have an ending we read; none if there is no such folder."""
+    if not folder.is_dir():
+        return []
+    return sorted(p.name for p in folder.iterdir() if p.suffix.lower() in KNOWN and p.is_file())
+
+
+def near_name(name: str, others: Sequence[str]) -> str | None:
+    """The file that was likely meant: each word of its name is, but for a slip, that of ``name``.
+
+    The whole names would not do: a.csv and b.csv, or topics-dev.csv and topics-test.csv, are
+    much alike as letters go.
+    """
+    likeness = {other: _likeness(_words(name), _words(other)) for other in others}
+    near = max(likeness, key=lambda other: likeness[other], default="")
+    return near if near and likeness[near] >= ALIKE else None
+
+
+def _words(name: str) -> list[str]:
+    return re.split(r"[\W_]+", Path(name).stem.casefold())
+
+
+def _likeness(some: Sequence[str], others: Sequence[str]) -> float:
+    """That of the words that differ most; names of other lengths are one word each."""
+    if len(some) != len(others):
+        some, others = ["".join(some)], ["".join(others)]
+    return min(
+        difflib.SequenceMatcher(None, a, b).ratio() for a, b in zip(some, others, strict=True)
+    )
+
+
+def place_of(path: Path) -> str:
+    return "standard input" if path == STANDARD_INPUT else str(path)
+
+
+@contextlib.contextmanager
+def _bytes_of(path: Path) -> "Iterator[io.BufferedReader[io.FileIO]]":
+    if path != STANDARD_INPUT:
+        if "\0" in str(path):
+            raise UserError(f"{str(path)!r}: a path holds no NUL character")
+        with io.BufferedReader(io.FileIO(path), SNIFFED_BYTES) as stream:
+            yield stream
+        return
+    stream = io.BufferedReader(cast(io.FileIO, sys.stdin.buffer), SNIFFED_BYTES)
+    try:
+        yield stream
+    finally:
+        stream.detach()  # standard input is not ours to close
+
+
+def _share_read(stream: "io.BufferedReader[io.FileIO]") -> float:
+    if not stream.seekable():  # a pipe does not say how much is to come
+        return 0.0
+    return stream.tell() / max(os.fstat(stream.fileno()).st_size, 1)
+
+
+def _check_is_text(head: bytes, place: str) -> None:
+    what = next((name for magic, name in MAGIC.items() if head.startswith(magic)), None)
+    start = head.removeprefix(BOM).lstrip()
+    if WEB_PAGE.match(start):
+        what = "a web page"
+    if what is None and b"\0" in re.split(rb"[\r\n]", start, maxsplit=1)[0]:
+        what = "a binary file"
+    if what is not None:
+        raise UserError(f"{place}: is {what}, not a table of text")
+
+
+def _holds_objects(head: bytes, place: str, suffix: str | None) -> bool:
+    first = head.removeprefix(BOM).lstrip()[:1]
+    if suffix in OBJECTS:
+        if first == b"[":
+            raise UserError(f"{place}: must hold one JSON object per line; found an array")
+        return True
+    if suffix is not None and first == b"{":
+        raise UserError(f"{place}: holds JSON, not {suffix} text; name it .jsonl")
+    return first == b"{"

@@ -1,0 +1,240 @@
+"""Delimited text, JSON lines and Parquet -> records that know their place. Nothing is kept."""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from operator import itemgetter
+from typing import Any, Literal
+
+from cotrunk.data.reading.labels import shown
+from cotrunk.errors import UserError, did_you_mean, plural
+
+Quoting = Literal["csv", "none"]
+
+LONGEST_CELL = 1_000_000
+SNIFFED_OBJECTS = 100
+ROWS_PER_BATCH = 8192
+DELIMITERS = "\t,;"
+STYLES: dict[Quoting, Literal[0, 3]] = {"csv": csv.QUOTE_MINIMAL, "none": csv.QUOTE_NONE}
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Why a record could not be taken apart; ``number`` is the column within its line, if known."""
+
+    reason: str
+    number: int | None = None
+
+
+Record = tuple[int, tuple[Any, ...] | Fault]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A file opened for reading. ``select(names)`` yields line and cells of these columns.
+
+    ``line`` is that of the header (0: the format has none). ``numbered`` says whether columns have
+    an order a user can count; the keys of JSON objects have none. ``share()`` is how much of the
+    file was read, as far as that can be known.
+    """
+
+    place: str
+    columns: Sequence[str]
+    line: int
+    numbered: bool
+    select: Callable[[Sequence[str]], Iterator[Record]]
+    share: Callable[[], float] = lambda: 0.0
+
+    def require(self, name: str) -> None:
+        at = [str(number) for number, column in enumerate(self.columns, 1) if column == name]
+        if len(at) == 1:
+            return
+        where = f"{self.place}:{self.line}" if self.line else self.place
+        if at:
+            numbers = ", ".join(at[:5])
+            raise UserError(f"{where}: {name!r} must name one column; found it as {numbers}")
+        found = ", ".join(shown(column, 40) for column in self.columns[:20]) or "none"
+        more = f" and {len(self.columns) - 20:,} more" if len(self.columns) > 20 else ""
+        hint = did_you_mean(name, self.columns)
+        raise UserError(f"{where}: no column {name!r}; columns found: {found}{more}{hint}")
+
+
+def read_delimited(
+    text: Iterator[str], place: str, *, needed: Sequence[str], default: str, quoting: Quoting
+) -> Table:
+    """``default`` is the delimiter of a header that has none, because it is a single column."""
+    csv.field_size_limit(LONGEST_CELL)
+    style = STYLES[quoting]
+    line, header = next(
+        ((n, line) for n, line in enumerate(text, 1) if not line.isspace()), (0, "")
+    )
+    if not header:
+        raise UserError(f"{place}: the file is empty")
+    ended = False
+
+    def end() -> Iterator[str]:
+        # A blank line after the last one: a record that swallows it has left a quote open.
+        nonlocal ended
+        ended = True
+        yield "\n"
+
+    delimiter = _delimiter(header, needed, default, style)
+    reader = csv.reader(chain([header], text, end()), delimiter=delimiter, quoting=style)
+    try:
+        columns = next(reader)
+    except csv.Error as error:
+        raise UserError(f"{place}:{line}: the header is unreadable: {error}") from None
+    if ended:
+        raise UserError(f"{place}:{line}: the header opens a quote and never closes it")
+
+    def select(names: Sequence[str]) -> Iterator[Record]:
+        cells = [columns.index(name) for name in names]
+        pick = itemgetter(*cells) if len(cells) > 1 else lambda row: (row[cells[0]],)
+        width, above = len(columns), line - 1
+        last = reader.line_num + above
+        blank: list[int] = []
+        while True:
+            try:
+                for row in reader:
+                    start, last = last + 1, reader.line_num + above
+                    if row and blank:
+                        yield from [(at, pick([""])) for at in blank]
+                        blank.clear()
+                    if ended and row:
+                        yield start, Fault("a quote is opened here and never closed")
+                    elif len(row) == width:
+                        yield start, pick(row)
+                    elif row:
+                        yield start, Fault(_wrong_width(len(row), width, last - start + 1))
+                    elif width == 1:  # an empty cell, unless nothing follows
+                        blank.append(start)
+                return
+            except csv.Error as error:
+                start, last = last + 1, reader.line_num + above
+                yield start, Fault(_unreadable(error, last - start + 1))
+
+    return Table(place, columns, line=line, numbered=True, select=select)
+
+
+def _delimiter(header: str, needed: Sequence[str], default: str, style: Literal[0, 3]) -> str:
+    for delimiter in DELIMITERS:
+        if delimiter in header:
+            try:
+                columns = next(csv.reader([header], delimiter=delimiter, quoting=style))
+            except csv.Error:
+                continue
+            if set(needed) <= set(columns):
+                return delimiter
+    likeliest = max(DELIMITERS, key=header.count)
+    return likeliest if likeliest in header else default
+
+
+def _wrong_width(found: int, width: int, lines: int) -> str:
+    over = f" over {lines} lines (is a quote left open?)" if lines > 1 else ""
+    return f"found {plural(found, 'cell')}{over}, the header has {width}"
+
+
+def _unreadable(error: csv.Error, lines: int) -> str:
+    if "field larger" not in str(error):
+        return f"the row is unreadable: {error}"
+    over = f" over {lines} lines (is a quote left open?)" if lines > 1 else ""
+    return f"a cell must not exceed {LONGEST_CELL:,} characters; found more{over}"
+
+
+def read_objects(text: Iterable[str], place: str) -> Table:
+    """JSON lines. Columns are the keys of the first objects; later ones may still be selected."""
+    objects = _parsed(text)
+    opening = list(islice(objects, SNIFFED_OBJECTS))
+    columns = list(
+        dict.fromkeys(key for _, entry in opening if type(entry) is dict for key in entry)
+    )
+
+    def select(names: Sequence[str]) -> Iterator[Record]:
+        for line, entry in chain(opening, objects):
+            if isinstance(entry, Fault):
+                yield line, entry
+            else:
+                yield line, tuple([entry.get(name) for name in names])
+
+    return Table(place, columns, line=0, numbered=False, select=select)
+
+
+def _parsed(text: Iterable[str]) -> Iterator[tuple[int, dict[str, Any] | Fault]]:
+    decode = json.JSONDecoder(object_pairs_hook=_once).decode
+    for line, written in enumerate(text, 1):
+        if written.isspace():
+            continue
+        try:
+            entry = decode(written.rstrip("\r\n"))
+        except json.JSONDecodeError as error:
+            yield line, Fault(f"a line must be one JSON object; {error.msg}", error.pos + 1)
+        except RecursionError:
+            yield line, Fault("a line must be one JSON object; this one is nested too deeply")
+        except ValueError as error:
+            yield line, Fault(f"a line must be one JSON object; {str(error).splitlines()[0]}")
+        else:
+            if isinstance(entry, dict):
+                yield line, entry
+            else:
+                yield line, Fault(f"a line must be one JSON object; found {shown(entry)}")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    entry = dict(pairs)
+    if len(entry) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in entry if keys.count(key) > 1)
+        raise ValueError(f"the key {shown(twice)} occurs twice")
+    return entry
+
+
+def read_parquet(stream: io.BufferedIOBase, place: str) -> Table:
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        fix = 'pip install "cotrunk[parquet]"'
+        raise UserError(f"{place}: Parquet files need pyarrow; run: {fix}") from None
+    broken = (pyarrow.ArrowException, OSError, ValueError)
+    try:
+        file = parquet.ParquetFile(stream, page_checksum_verification=True)
+        columns = list(file.schema_arrow.names)
+    except broken as error:
+        raise UserError(f"{place}: {_damaged(error)}") from None
+
+    def plain(column: pyarrow.Array) -> list[Any]:
+        try:
+            values: list[Any] = column.to_pylist()
+        except UnicodeDecodeError:  # Arrow does not check the text it is given
+            values = [
+                value if value is None else value.decode("utf-8", "surrogateescape")
+                for value in column.cast(pyarrow.large_binary()).to_pylist()
+            ]
+        return values
+
+    row = 0
+
+    def select(names: Sequence[str]) -> Iterator[Record]:
+        nonlocal row
+        row = 0
+        try:
+            for batch in file.iter_batches(ROWS_PER_BATCH, columns=list(names)):
+                found = batch.schema.names
+                chosen = [plain(batch.column(found.index(name))) for name in names]
+                for cells in zip(*chosen, strict=True):
+                    row += 1
+                    yield row, cells
+        except broken as error:
+            raise UserError(f"{place}: after row {row:,}, {_damaged(error)}") from None
+
+    def share() -> float:
+        return row / max(file.metadata.num_rows, 1)
+
+    return Table(place, columns, line=0, numbered=True, select=select, share=share)
+
+
+def _damaged(error: Exception) -> str:
+    return f"the Parquet file is damaged: {shown(str(error).partition(chr(10))[0], 200)}"

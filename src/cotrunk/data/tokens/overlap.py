@@ -1,0 +1,37 @@
+"""Rows of one corpus that are also in another, whatever the size of the other."""
+
+import json
+import uuid
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cotrunk.data.tokens.cache import Corpus, cache_folder
+
+BLOCK = 1 << 16
+
+
+def shared_rows(train: Corpus, dev: Corpus) -> int:
+    """How many rows of ``dev`` are in ``train``: counted once, then remembered for these two."""
+    note = cache_folder() / "overlaps" / f"{train.key}-{dev.key}.json"
+    try:
+        return int(json.loads(note.read_text()))
+    except (OSError, ValueError, TypeError):
+        pass  # a missing or damaged note is written again
+    shared = count_shared(train.fingerprint, dev.fingerprint)
+    note.parent.mkdir(parents=True, exist_ok=True)
+    beside = note.with_name(f"{note.name}.{uuid.uuid4().hex}")
+    beside.write_text(json.dumps(shared))
+    beside.rename(note)
+    return shared
+
+
+def count_shared(train: NDArray[np.uint64], dev: NDArray[np.uint64]) -> int:
+    """Of fingerprints; those of ``train`` are read block by block, for they can be many."""
+    known, times = np.unique(dev, return_counts=True)
+    seen = np.zeros(len(known), bool)
+    for first in range(0, len(train) if len(known) else 0, BLOCK):
+        block = np.array(train[first : first + BLOCK])
+        at = np.minimum(np.searchsorted(known, block), len(known) - 1)
+        seen[at[known[at] == block]] = True
+    return int(times[seen].sum())

@@ -1,0 +1,24 @@
+"""A process of its own that encodes the texts it is sent, until nobody sends any more."""
+
+import os
+import sys
+
+from tokenizers import Tokenizer
+
+from cotrunk.data.tokens.encoded import BETWEEN_TEXTS, encode, receive
+from cotrunk.data.tokens.tokenise import Tokeniser
+
+
+def main() -> None:
+    source = sys.stdin.buffer
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # whoever prints here must not be taken for an answer
+    try:
+        texts_per_row = int(receive(source))
+        tokenise = Tokeniser(Tokenizer.from_str(receive(source).decode()))
+        while True:
+            texts = receive(source).decode().split(BETWEEN_TEXTS)
+            encode(tokenise, texts, texts_per_row).send(answers)
+            answers.flush()
+    except (EOFError, BrokenPipeError):  # no more work, or nobody who wants it
+        os._exit(0)

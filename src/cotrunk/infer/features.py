@@ -1,0 +1,143 @@
+"""What a frozen encoder makes of a corpus: encoded once, kept on disk.
+
+Shapes: S sequences, D width.
+"""
+
+import hashlib
+import json
+from collections.abc import Generator, Mapping
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from cotrunk.data.batches.text import PairFormat, Template, pack_rows
+from cotrunk.data.tokens.cache import Corpus, CorpusRows, cache_folder, whole_or_not_at_all
+from cotrunk.infer.batching import by_batch, row_tokens
+from cotrunk.model.encoder.dropout import NO_DROPOUT
+from cotrunk.model.sharing.network import Network
+from cotrunk.model.sharing.plan import Group, group_name, is_in_encoder
+from cotrunk.progress import OnProgress, ProgressUpdate, ignore_progress
+
+FORMAT = 2
+Vectors = dict[str, list[np.ndarray]]
+"""Of some rows, by the name of a group of tasks: for each side [rows, D]."""
+
+
+@dataclass(frozen=True)
+class Features:
+    """The encoder's vectors of a corpus, on disk: for each group of tasks [sides x rows, D].
+
+    Side s of row r is vector ``s * rows + r``.
+    """
+
+    vectors: Mapping[Group, np.ndarray]
+    rows: int
+    sides: int
+    swapped: bool
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A task's rows, and how they go through the encoder."""
+
+    network: Network
+    task: str
+    corpus: Corpus
+    pair_format: PairFormat
+    template: Template
+
+    @property
+    def sides(self) -> int:
+        pair_format = self.pair_format
+        return (
+            2 if pair_format.texts == 2 and (pair_format.swapped or not pair_format.joined) else 1
+        )
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Of a group's vectors."""
+        return self.sides * len(self.corpus), self.network.shape.width
+
+    def digest(self, encoder: str) -> str:
+        """All that the vectors depend on, with ``encoder`` for its parameters."""
+        network = self.network
+        needed = network.needed_by([self.task])
+        poolings = {name: network.head_plans[name].pooling for name in needed}
+        parts = [
+            encoder,
+            asdict(network.shape),
+            self.corpus.key,
+            asdict(self.pair_format),
+            poolings,
+        ]
+        return hashlib.sha256(json.dumps([FORMAT, *parts], sort_keys=True).encode()).hexdigest()
+
+    def batches(self) -> Generator[tuple[np.ndarray, Vectors]]:
+        """Which rows, and their vectors."""
+        rows = CorpusRows(self.corpus)
+        device = next(self.network.parameters()).device
+
+        @torch.inference_mode()
+        def encode(chosen: np.ndarray) -> Vectors:
+            text, sides = pack_rows(self.template, [rows[row] for row in chosen], self.pair_format)
+            pooled = self.network.encode(text.to(device), [self.task], NO_DROPOUT)
+            return {
+                group_name(group): [x_SD[at.to(device)].cpu().numpy() for at in sides.places]
+                for group, x_SD in pooled.items()
+            }
+
+        return by_batch(encode, row_tokens(rows, self.pair_format, self.template), device)
+
+
+def encoder_digest(network: Network) -> str:
+    """A hash of the frozen part: cached vectors are good for it alone."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(network.state_dict().items()):
+        if is_in_encoder(name):
+            digest.update(name.encode())
+            digest.update(tensor.cpu().contiguous().numpy().data)
+    return digest.hexdigest()
+
+
+def encode_corpus(
+    reading: Reading, encoder: str, *, on_progress: OnProgress = ignore_progress
+) -> Features:
+    """Each row of a corpus through the encoder once, or from the cache if that was done before."""
+    folder = cache_folder() / "features" / reading.digest(encoder)
+    is_whole = partial(_is_whole, size=reading.size)
+    if not is_whole(folder):
+        with whole_or_not_at_all(folder, is_whole) as beside:
+            _encode(reading, beside, on_progress)
+    vectors = {
+        frozenset(path.stem.split("+")): np.memmap(path, np.float32, mode="r", shape=reading.size)
+        for path in sorted(folder.iterdir())
+    }
+    pair_format = reading.pair_format
+    swapped = pair_format.texts == 2 and pair_format.joined and pair_format.swapped
+    return Features(vectors, len(reading.corpus), reading.sides, swapped)
+
+
+def _is_whole(folder: Path, *, size: tuple[int, int]) -> bool:
+    sizes = [path.stat().st_size for path in folder.iterdir()] if folder.is_dir() else []
+    return bool(sizes) and set(sizes) == {4 * size[0] * size[1]}
+
+
+def _encode(reading: Reading, folder: Path, on_progress: OnProgress) -> None:
+    files: dict[str, np.memmap] = {}
+    rows, done = len(reading.corpus), 0
+    with closing(reading.batches()) as batches:
+        for chosen, vectors in batches:
+            for name, of_sides in vectors.items():
+                if name not in files:
+                    place = folder / f"{name}.f32"
+                    files[name] = np.memmap(place, np.float32, "w+", shape=reading.size)
+                for side, vector in enumerate(of_sides):
+                    files[name][side * rows + chosen] = vector
+            done += len(chosen)
+            on_progress(ProgressUpdate(f"encoding {reading.task}", len(chosen), done / rows))
+    for file in files.values():
+        file.flush()

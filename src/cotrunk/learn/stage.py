@@ -1,0 +1,185 @@
+"""What training changes, and how it is saved so that a resumed run goes on to the same last bit."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from cotrunk.data.batches.stream import Stream
+from cotrunk.infer.forward import Forward
+from cotrunk.kinds.losses import Loss
+from cotrunk.learn.gradients import Surgery
+from cotrunk.learn.guards import GradientWatch
+from cotrunk.learn.loss_weighting import LossWeighting
+from cotrunk.learn.optimizer import load_optimizer_state, optimizer_state, start_average
+from cotrunk.learn.regularize import Regularizer
+from cotrunk.model.sharing.network import Network
+from cotrunk.progress import OnProgress
+from cotrunk.runs.checkpoint import Checkpoint
+from cotrunk.runs.folder import RunFolder
+
+Due = Literal["epoch", "never"] | int
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The numbers of a stage of training that are not the network's or the data's."""
+
+    steps: int
+    seed: int
+    losses: Mapping[str, Loss]
+    regularizer: Regularizer
+    lr: float
+    schedule: Callable[[int], float]
+    clip: float
+    evaluate: Due
+    checkpoint: Due
+    keep: str
+    keep_each: bool
+    patience: int | None
+    ema: float | None
+    max_seconds: float | None
+    on_nan: Literal["stop", "skip"]
+    soft_l2: float
+    soft_trace: float
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stretch of training with its own recipe: ``first`` is the step at which it begins.
+
+    ``trained`` are the parameters that move, the others are frozen while it lasts; ``average`` is
+    their moving average, empty where none is asked for.
+    """
+
+    first: int
+    network: Network
+    trained: Mapping[str, torch.nn.Parameter]
+    average: dict[str, Tensor]
+    stream: Stream
+    forward: Forward
+    dev_forward: Forward
+    optimizer: torch.optim.Optimizer
+    surgery: Surgery | None
+    loss_weighting: LossWeighting
+    watch: GradientWatch
+    recipe: Recipe
+    device: torch.device
+
+    @property
+    def last(self) -> int:
+        return self.first + self.recipe.steps
+
+    def epoch(self, step: int) -> int:
+        return self.stream.epoch_of(step - self.first)
+
+
+@dataclass(frozen=True)
+class StageSpec:
+    """A stage that is made when it begins: it may depend on what those before it learned.
+
+    ``make`` is given whom to tell how far it is, since encoding a corpus takes a while.
+    """
+
+    first: int
+    steps: int
+    make: Callable[[OnProgress], Stage]
+
+
+@dataclass
+class Progress:
+    """Where a run stands; all of it is in a checkpoint. Steps count through all stages.
+
+    ``stale`` counts the evaluations since a task was last at its best.
+    """
+
+    step: int = 0
+    evaluated: int = -1
+    best: float = -math.inf
+    best_step: int = -1
+    skipped: int = 0
+    task_best: dict[str, float] = field(default_factory=dict)
+    stale: dict[str, int] = field(default_factory=dict)
+
+    def is_done(self, task: str, patience: int | None) -> bool:
+        return patience is not None and self.stale.get(task, 0) >= patience
+
+
+def save(stage: Stage, run: RunFolder, progress: Progress) -> Path:
+    """Write all that a resumed run needs to go on as if it had never stopped."""
+    state = {
+        "step": progress.step,
+        "evaluated": progress.evaluated,
+        "best": progress.best if math.isfinite(progress.best) else None,
+        "best_step": progress.best_step,
+        "skipped": progress.skipped,
+        "task_best": progress.task_best,
+        "stale": progress.stale,
+        "metrics_bytes": run.metrics_bytes(),
+    }
+    surgery = stage.surgery.state if stage.surgery else {}
+    tensors = {
+        "model": tensors_of(stage.network),
+        "optimizer": optimizer_state(stage.optimizer, stage.trained),
+        "surgery": {f"{unit} {key}": t for unit, s in surgery.items() for key, t in s.items()},
+        "loss_weighting": stage.loss_weighting.state(),
+        "average": stage.average,
+    }
+    return run.save_step(progress.step, tensors, {"state": state})
+
+
+def progress_of(checkpoint: Checkpoint) -> Progress:
+    state = checkpoint.documents["state"]
+    return Progress(
+        step=state["step"],
+        evaluated=state["evaluated"],
+        best=-math.inf if state["best"] is None else state["best"],
+        best_step=state["best_step"],
+        skipped=state["skipped"],
+        task_best=state["task_best"],
+        stale=state["stale"],
+    )
+
+
+def restore(stage: Stage, checkpoint: Checkpoint) -> None:
+    """Give a stage back what it remembered; the network has its weights already."""
+    load_optimizer_state(stage.optimizer, stage.trained, checkpoint.tensors("optimizer"))
+    stage.loss_weighting.load(checkpoint.tensors("loss_weighting"))
+    average = checkpoint.tensors("average")
+    if average and set(average) != set(stage.average):
+        raise ValueError("it holds a moving average (train.ema) of other weights")
+    for name, tensor in average.items():
+        stage.average[name].copy_(tensor)
+    if stage.surgery:
+        for name, tensor in checkpoint.tensors("surgery").items():
+            unit, key = name.split(" ")
+            stage.surgery.state.setdefault(unit, {})[key] = tensor
+
+
+@contextmanager
+def averaged(stage: Stage) -> Iterator[None]:
+    """The network with its averaged weights, if there are any, for as long as it is looked at."""
+    if not stage.average:
+        yield
+        return
+    current = start_average(stage.trained)
+    _put(stage, stage.average)
+    try:
+        yield
+    finally:
+        _put(stage, current)
+
+
+@torch.no_grad()
+def _put(stage: Stage, weights: Mapping[str, Tensor]) -> None:
+    for name, parameter in stage.trained.items():
+        parameter.copy_(weights[name])
+
+
+def tensors_of(network: Network) -> dict[str, Tensor]:
+    return {name: tensor.detach().cpu() for name, tensor in network.state_dict().items()}

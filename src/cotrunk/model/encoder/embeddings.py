@@ -1,0 +1,33 @@
+"""Token, position and segment vectors. Shapes: T tokens, D width."""
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from cotrunk.data.batches.packing import Packed
+from cotrunk.model.encoder.dropout import DropoutStream
+from cotrunk.model.encoder.shape import Shape
+
+
+def look_up(table: Tensor, row_T: Tensor) -> Tensor:
+    """Rows of a large table. Its gradient is row-sparse on the CPU: a batch touches a few hundred
+    of 30,000 rows, and a whole table of zeros for every task would have to be filled and added.
+    """
+    return F.embedding(row_T, table, sparse=table.device.type == "cpu")
+
+
+class Embeddings(nn.Module):
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.words = nn.Embedding(shape.vocabulary, shape.width)
+        self.positions = nn.Embedding(shape.positions, shape.width)
+        self.segments = nn.Embedding(shape.segments, shape.width) if shape.segments else None
+        self.norm = nn.LayerNorm(shape.width, eps=shape.norm_eps)
+        self.first_position = shape.first_position
+        self.dropout = shape.dropout
+
+    def forward(self, text: Packed, masks: DropoutStream) -> Tensor:
+        x_TD = look_up(self.words.weight, text.token_T)
+        x_TD = x_TD + self.positions(text.position_T + self.first_position)
+        if self.segments is not None:
+            x_TD = x_TD + F.embedding(text.segment_T, self.segments.weight)
+        return masks.drop(self.norm(x_TD), self.dropout)

@@ -1,0 +1,329 @@
+"""The whole network: embeddings, owned layers, pooling, neck, heads.
+
+Shapes: T tokens, S sequences, R rows, D width.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy as shallow_copy
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from cotrunk.data.batches.packing import Packed, RowIndex
+from cotrunk.kinds.task import Task
+from cotrunk.model.encoder.dropout import DropoutStream
+from cotrunk.model.encoder.embeddings import Embeddings
+from cotrunk.model.encoder.layer import Layer
+from cotrunk.model.encoder.shape import Shape
+from cotrunk.model.heads import (
+    Answer,
+    Head,
+    HeadPlan,
+    Pooling,
+    Read,
+    probabilities,
+    read_width,
+    reading_order,
+)
+from cotrunk.model.sharing.owned import Owned, States
+from cotrunk.model.sharing.plan import Group, Plan, alone
+from cotrunk.model.sharing.projected import ProjectedAttention
+
+Perturb = Callable[[Tensor], Tensor]
+"""Embeddings [tokens, width] -> what the layers see instead."""
+FIRST_ONLY: tuple[Pooling, ...] = ("pooler", "cls")
+Said = dict[tuple[str, bool], list[Answer]]
+"""The answers of a task's head, about a pair or each of its texts; True: its weights frozen."""
+
+
+def identity(x_TD: Tensor) -> Tensor:
+    return x_TD
+
+
+class NeckLayer(nn.Module):
+    """A square linear layer and ReLU between the encoder and the heads."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.dense = nn.Linear(width, width)
+
+    def forward(self, x_SD: Tensor) -> Tensor:
+        return F.relu(self.dense(x_SD))
+
+
+class Network(nn.Module):
+    """Every module is `Owned`; which tasks share a copy of it is the plan's word alone."""
+
+    def __init__(
+        self, shape: Shape, plan: Plan, tasks: Sequence[Task], heads: Mapping[str, HeadPlan]
+    ) -> None:
+        super().__init__()
+        self.shape, self.plan = shape, plan
+        self.tasks = {task.name: task for task in tasks}
+        self.head_plans = dict(heads)
+        names = plan.tasks
+        self.embeddings = Owned(lambda: Embeddings(shape), plan.embeddings)
+        self.layers = nn.ModuleList(
+            Owned(lambda: Layer(shape), partition) for partition in plan.layers
+        )
+        projected = plan.projected
+        self.projected_depths = projected.depths if projected else ()
+        self.projected = (
+            Owned(lambda: ProjectedAttention(shape, projected), projected.who)
+            if projected
+            else None
+        )
+        pooled = [task for task in names if heads[task].pooling == "pooler"]
+        partition = tuple(group for group in plan.pooler if group & set(pooled))
+        self.pooler = Owned(lambda: nn.Linear(shape.width, shape.width), partition)
+        self.pooled_norm = (
+            Owned(lambda: nn.LayerNorm(shape.width, eps=1e-12), plan.pooled_norm)
+            if plan.pooled_norm
+            else None
+        )
+        self.neck = nn.ModuleList(
+            Owned(lambda: NeckLayer(shape.width), partition) for partition in plan.neck
+        )
+        made = make_heads(self.tasks, heads, shape.width)
+        self.heads = Owned(iter([made[task] for task in names]).__next__, alone(names))
+
+    def forward(
+        self,
+        text: Packed,
+        index: RowIndex,
+        tasks: Sequence[str],
+        masks: DropoutStream,
+        perturb: Perturb = identity,
+    ) -> dict[str, Tensor]:
+        """The outputs of ``tasks`` for every row, as [rows, outputs]."""
+        return self.answer(self.encode(text, tasks, masks, perturb), index, tasks, masks)
+
+    def encode(
+        self, text: Packed, tasks: Sequence[str], masks: DropoutStream, perturb: Perturb = identity
+    ) -> States:
+        """One vector per sequence, for the tasks and for those whose answers they read."""
+        everyone = frozenset(self.needed_by(tasks))
+        tokens_by_owner = self.embeddings.route(
+            {everyone: text.token_T}, lambda copy, _, __: perturb(copy(text, masks))
+        )
+        return self._pool(self._climb(tokens_by_owner, text, masks), text)
+
+    def answer(
+        self, pooled: States, index: RowIndex, tasks: Sequence[str], masks: DropoutStream
+    ) -> dict[str, Tensor]:
+        """Norm, neck and heads on pooled vectors; a head comes after those it reads."""
+        if self.pooled_norm is not None:
+            pooled = self.pooled_norm.route(pooled, lambda copy, x_SD, _: copy(x_SD))
+        for layer in self.neck:
+            assert isinstance(layer, Owned)
+            pooled = layer.route(pooled, lambda copy, x_SD, _: copy(x_SD))
+        if not index.swapped:
+            return self._answers(pooled, index.places, tasks, masks)
+        one, other = (self._answers(pooled, (place,), tasks, masks) for place in index.places)
+        return {task: (one[task] + other[task]) / 2 for task in tasks}
+
+    def needed_by(self, tasks: Sequence[str]) -> list[str]:
+        """The tasks and all whose answers they read, directly or not, in reading order."""
+        plans, needed = self.head_plans, set(tasks)
+        order = reading_order(plans)
+        for task in reversed(order):
+            if task in needed:
+                needed |= {read.task for read in plans[task].reads}
+        return [task for task in order if task in needed]
+
+    def owners(self) -> dict[str, Group]:
+        """Which tasks own each parameter."""
+        return {
+            f"{place}.{name}.{parameter}": owned.owners[name]
+            for place, owned in self.owned_modules()
+            for name, copy in owned.items()
+            for parameter, _ in copy.named_parameters()
+        }
+
+    def updated_by(self) -> dict[str, Group]:
+        """Whose losses move each parameter: its owners', and those of heads that read them."""
+        pooled = {task for task, plan in self.head_plans.items() if plan.pooling == "pooler"}
+        moved = {
+            name: group & pooled if name.startswith("pooler.") else group
+            for name, group in self.owners().items()
+        }
+        for reader in reading_order(self.head_plans):
+            for read in self.head_plans[reader].reads:
+                if read.stops:
+                    continue
+                kept = self._kept_by(read)
+                for name, group in moved.items():
+                    if read.task in group and not name.startswith(kept):
+                        moved[name] = group | {reader}
+        return moved
+
+    def owned_modules(self) -> Iterator[tuple[str, Owned]]:
+        return ((n, module) for n, module in self.named_modules() if isinstance(module, Owned))
+
+    def _kept_by(self, read: Read) -> tuple[str, ...]:
+        """Prefixes of the parameters of the read head that the reader's loss does not reach."""
+        head = f"heads.{read.task}."
+        if read.gradient == "frozen":
+            return (head,)
+        if read.what == "hidden":  # the input of the last layer, not its output
+            return (f"{head}layers.{self.head_plans[read.task].depth - 1}.",)
+        return ()
+
+    def _climb(self, states: States, text: Packed, masks: DropoutStream) -> States:
+        """Through the layers, each state beside its projected attention where there is one."""
+        for depth in range(len(self.layers)):
+            states = self._layer(depth, states, text, masks)
+        return states
+
+    def _layer(self, depth: int, states: States, text: Packed, masks: DropoutStream) -> States:
+        layer, top = self.layers[depth], depth == len(self.layers) - 1
+        assert isinstance(layer, Owned)
+
+        def first_only(tasks: Group) -> bool:
+            return top and all(self.head_plans[t].pooling in FIRST_ONLY for t in tasks)
+
+        if self.projected is None or depth not in self.projected_depths:
+            return layer.route(
+                states, lambda copy, x, t: copy(x, text, masks, first_only=first_only(t))
+            )
+        adapters = self.projected.route(
+            states, lambda copy, x, t: copy(x, text, masks, depth=depth, first_only=first_only(t))
+        )
+        # A layer reads on as many tokens as what is added to it has.
+        return layer.route(
+            {mine: _of(states, mine) for mine in adapters},
+            lambda copy, x, t: copy(
+                x,
+                text,
+                masks,
+                first_only=first_only(_group(adapters, t)),
+                adapter_QD=_of(adapters, t),
+            ),
+        )
+
+    def _pool(self, states: States, text: Packed) -> States:
+        pooled: States = {}
+        for tasks, x in states.items():
+            for kind in dict.fromkeys(self.head_plans[task].pooling for task in self.plan.tasks):
+                mine = frozenset(t for t in tasks if self.head_plans[t].pooling == kind)
+                if mine:
+                    pooled |= self._pool_one(kind, mine, x, text)
+        return pooled
+
+    def _pool_one(self, kind: Pooling, tasks: Group, x: Tensor, text: Packed) -> States:
+        if kind not in FIRST_ONLY:
+            return {tasks: pool_tokens(kind, x, text)}
+        first_SD = x if len(x) == text.sequences else x.index_select(0, text.first_S)
+        if kind == "cls":
+            return {tasks: first_SD}
+        return self.pooler.route({tasks: first_SD}, lambda copy, x_SD, _: torch.tanh(copy(x_SD)))
+
+    def _answers(
+        self, pooled: States, places: tuple[Tensor, ...], tasks: Sequence[str], masks: DropoutStream
+    ) -> dict[str, Tensor]:
+        needed, said = self.needed_by(tasks), Said()
+        for name in needed:
+            vectors = [_of(pooled, frozenset([name])).index_select(0, place) for place in places]
+            # A one-text head that a pair's head reads answers about each of the two texts.
+            about_each = self.tasks[name].texts == 1 and len(vectors) == 2
+            pair_formats = [[vector] for vector in vectors] if about_each else [vectors]
+            for frozen in self._ways(name, needed, tasks):
+                head = self.heads.copy_of(name)
+                call: Callable[..., Answer] = _frozen(head) if frozen else head
+                said[name, frozen] = [
+                    call(pair_format, self._reads(name, said, side if about_each else None), masks)
+                    for side, pair_format in enumerate(pair_formats)
+                ]
+        return {task: _joined(said[task, False]).logit_RO for task in tasks}
+
+    def _ways(self, name: str, needed: Sequence[str], tasks: Sequence[str]) -> list[bool]:
+        """Whether a head is to answer with its weights frozen, or not, or both."""
+        reads = [read for task in needed for read in self.head_plans[task].reads]
+        frozen = {read.gradient == "frozen" for read in reads if read.task == name}
+        return sorted(frozen | {False} if name in tasks else frozen)
+
+    def _reads(self, name: str, said: Said, side: int | None) -> list[Tensor]:
+        """What others said about one side of a separate pair, or about the whole row."""
+        reads = self.head_plans[name].reads
+        found = [said[read.task, read.gradient == "frozen"] for read in reads]
+        return [
+            self._read(read, _joined(answers) if side is None else answers[side])
+            for read, answers in zip(reads, found, strict=True)
+        ]
+
+    def _read(self, read: Read, answer: Answer) -> Tensor:
+        x = answer.hidden_RF if read.what == "hidden" else answer.logit_RO
+        if read.what == "probabilities":
+            task = self.tasks[read.task]
+            parts = x.split(task.outputs, dim=1)
+            x = torch.cat([probabilities(task, part) for part in parts], dim=1)
+        if read.stops:
+            return x.detach()
+        if not isinstance(read.gradient, str):
+            return x.detach() + (x - x.detach()) * read.gradient
+        return x
+
+
+def _frozen(module: nn.Module) -> nn.Module:
+    """A twin of a module, whose weights take no gradient while its inputs do.
+
+    Another thread may be computing with the module itself.
+    """
+    twin = shallow_copy(module)
+    twin.__dict__["_parameters"] = {
+        name: p if p is None else p.detach() for name, p in module._parameters.items()
+    }
+    twin.__dict__["_modules"] = {
+        name: m if m is None else _frozen(m) for name, m in module._modules.items()
+    }
+    return twin
+
+
+def make_heads(
+    tasks: Mapping[str, Task], plans: Mapping[str, HeadPlan], width: int
+) -> dict[str, Head]:
+    """A head for every task, wide enough for what it reads."""
+    heads: dict[str, Head] = {}
+    for name in reading_order(plans):
+        task, plan = tasks[name], plans[name]
+        widths = [
+            read_width(plan, task.texts, tasks[read.task], heads[read.task], read)
+            for read in plan.reads
+        ]
+        heads[name] = Head(task, plan, width, widths)
+    return heads
+
+
+def pool_tokens(kind: Pooling, x_TD: Tensor, text: Packed) -> Tensor:
+    """Mean, sum or maximum over the tokens of each sequence."""
+    length_S = text.length_S
+    if x_TD.device.type == "mps":  # which has no segment_reduce
+        sequence_T = torch.repeat_interleave(length_S)
+        total_SD = x_TD.new_zeros(len(length_S), x_TD.shape[1])
+        if kind == "max":
+            index_TD = sequence_T[:, None].expand_as(x_TD)
+            return total_SD.scatter_reduce(0, index_TD, x_TD, "amax", include_self=False)
+        total_SD = total_SD.index_add(0, sequence_T, x_TD)
+    elif kind == "max":
+        return torch.segment_reduce(x_TD, "max", lengths=length_S, axis=0)
+    else:
+        total_SD = torch.segment_reduce(x_TD, "sum", lengths=length_S, axis=0)
+    return total_SD / length_S[:, None] if kind == "mean" else total_SD
+
+
+def _group(states: States, tasks: Group) -> Group:
+    return next(owners for owners in states if tasks <= owners)
+
+
+def _of(states: States, tasks: Group) -> Tensor:
+    return states[_group(states, tasks)]
+
+
+def _joined(answers: list[Answer]) -> Answer:
+    if len(answers) == 1:
+        return answers[0]
+    return Answer(
+        torch.cat([a.logit_RO for a in answers], dim=1),
+        torch.cat([a.hidden_RF for a in answers], dim=1),
+    )

@@ -1,0 +1,96 @@
+"""A model's files from Hugging Face: out of the local cache, else downloaded into it."""
+
+from pathlib import Path
+
+from cotrunk.errors import UserError, did_you_mean
+from cotrunk.model.weights.files import INDEX, WEIGHTS, conversion, weight_files
+from cotrunk.model.weights.tokenizer import tokenizer_file
+
+HUB_FILES = [
+    "config.json",
+    WEIGHTS,
+    "model-*-of-*.safetensors",
+    INDEX,
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "vocab.txt",
+    "vocab.json",
+    "merges.txt",
+]
+SECONDS_TO_ANSWER = 5.0
+
+
+def hub_folder(model: str, place: str) -> Path:
+    """The folder of a model's snapshot. A cached one needs no network."""
+    folder = _cached(model)
+    if folder is None or not _is_complete(folder):
+        folder = _downloaded(model, place)
+    if not _has_weights(folder):
+        target = "./" + model.rpartition("/")[2]
+        raise UserError(
+            f"{place}: the model has no {WEIGHTS}; convert it once with: "
+            f"{conversion(model, target)}"
+        )
+    return folder
+
+
+def _cached(model: str) -> Path | None:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+
+    try:
+        return Path(snapshot_download(model, allow_patterns=HUB_FILES, local_files_only=True))
+    except (LocalEntryNotFoundError, HFValidationError):
+        return None
+
+
+def _downloaded(model: str, place: str) -> Path:
+    from huggingface_hub import HfApi, snapshot_download
+
+    try:
+        # Asked first because it takes a timeout: an unreachable hub is known in seconds.
+        commit = HfApi().model_info(model, timeout=SECONDS_TO_ANSWER).sha
+        return Path(snapshot_download(model, revision=commit, allow_patterns=HUB_FILES))
+    except (
+        Exception
+    ) as error:  # the HTTP library below the hub, and so its errors, has changed twice
+        raise UserError(
+            f"{place}: not 'minilm', 'random:<shape>' or a folder, "
+            f"and as a Hugging Face model {_reason(error)}{did_you_mean(model, ['minilm'])}"
+        ) from error
+
+
+def _reason(error: Exception) -> str:
+    from huggingface_hub.errors import (
+        GatedRepoError,
+        HFValidationError,
+        OfflineModeIsEnabled,
+        RepositoryNotFoundError,
+    )
+
+    match error:
+        case HFValidationError():
+            return "it is not spelt like one (owner/name)"
+        case GatedRepoError():
+            return "it is gated: ask for access on its page, then run: hf auth login"
+        case RepositoryNotFoundError():
+            return "it does not exist, or is private"
+        case OfflineModeIsEnabled():
+            return "it is not in the local cache while HF_HUB_OFFLINE is set"
+    said = (str(error).splitlines() or [""])[0]
+    return f"it is not in the local cache and cannot be downloaded ({said})"
+
+
+def _is_complete(folder: Path) -> bool:
+    """Another program may have fetched a part: weights without tokenizer, or some shards."""
+    try:
+        weight_files(folder)
+        tokenizer_file(folder)
+    except UserError:
+        return False
+    return (folder / "config.json").is_file()
+
+
+def _has_weights(folder: Path) -> bool:
+    return (folder / WEIGHTS).is_file() or (folder / INDEX).is_file()

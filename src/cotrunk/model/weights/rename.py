@@ -1,0 +1,163 @@
+"""Published tensor names of the BERT family, and ours: one table, read in both directions."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from cotrunk.errors import UserError
+from cotrunk.model.encoder.shape import Family, Shape, Size, tensor_sizes
+
+# Our module: the published modules whose rows it stacks. "{}" is the depth.
+Table = Mapping[str, tuple[str, ...]]
+
+_BERT: Table = {
+    "embeddings.words": ("embeddings.word_embeddings",),
+    "embeddings.positions": ("embeddings.position_embeddings",),
+    "embeddings.segments": ("embeddings.token_type_embeddings",),
+    "embeddings.norm": ("embeddings.LayerNorm",),
+    "layers.{}.attention.qkv": (
+        "encoder.layer.{}.attention.self.query",
+        "encoder.layer.{}.attention.self.key",
+        "encoder.layer.{}.attention.self.value",
+    ),
+    "layers.{}.attention.out": ("encoder.layer.{}.attention.output.dense",),
+    "layers.{}.attention.norm": ("encoder.layer.{}.attention.output.LayerNorm",),
+    "layers.{}.up": ("encoder.layer.{}.intermediate.dense",),
+    "layers.{}.down": ("encoder.layer.{}.output.dense",),
+    "layers.{}.norm": ("encoder.layer.{}.output.LayerNorm",),
+    "pooler": ("pooler.dense",),
+}
+_DISTILBERT: Table = {
+    "embeddings.words": ("embeddings.word_embeddings",),
+    "embeddings.positions": ("embeddings.position_embeddings",),
+    "embeddings.norm": ("embeddings.LayerNorm",),
+    "layers.{}.attention.qkv": (
+        "transformer.layer.{}.attention.q_lin",
+        "transformer.layer.{}.attention.k_lin",
+        "transformer.layer.{}.attention.v_lin",
+    ),
+    "layers.{}.attention.out": ("transformer.layer.{}.attention.out_lin",),
+    "layers.{}.attention.norm": ("transformer.layer.{}.sa_layer_norm",),
+    "layers.{}.up": ("transformer.layer.{}.ffn.lin1",),
+    "layers.{}.down": ("transformer.layer.{}.ffn.lin2",),
+    "layers.{}.norm": ("transformer.layer.{}.output_layer_norm",),
+}
+TABLES: dict[Family, Table] = {"bert": _BERT, "roberta": _BERT, "distilbert": _DISTILBERT}
+
+# A model with a head on top puts these before the names of its encoder.
+PREFIXES = ("model.", "bert.", "roberta.", "distilbert.")
+
+# Old conversions from TensorFlow call a norm's weight gamma and its bias beta.
+OLD_NAMES = {".gamma": ".weight", ".beta": ".bias"}
+
+# What published checkpoints hold beside the encoder: index buffers and the heads of other tasks.
+IGNORED = (
+    "embeddings.position_ids",
+    "embeddings.token_type_ids",
+    "cls.",
+    "lm_head.",
+    "classifier.",
+    "pre_classifier.",
+    "qa_outputs.",
+    "vocab_transform.",
+    "vocab_layer_norm.",
+    "vocab_projector.",
+)
+
+FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
+
+def from_hugging_face(tensors: Mapping[str, Tensor], shape: Shape, place: str) -> dict[str, Tensor]:
+    """Our float32 tensors, copied out of the published ones; the pooler may be absent."""
+    sources = _sources(shape)
+    given = {_plain(name): name for name in tensors}
+    if not any(map(_of_pooler, given)):
+        sources = {name: parts for name, parts in sources.items() if not _of_pooler(name)}
+    _refuse_differences(tensors, given, _part_sizes(sources, shape), place)
+    return {
+        name: torch.cat([tensors[given[part]].float() for part in parts])
+        for name, parts in sources.items()
+    }
+
+
+def to_hugging_face(tensors: Mapping[str, Tensor], shape: Shape) -> dict[str, Tensor]:
+    """Copies under the names of the bare published encoder, without a prefix."""
+    sources = _sources(shape)
+    missing = {name for name in sources.keys() - tensors.keys() if not _of_pooler(name)}
+    unknown = tensors.keys() - sources.keys()
+    if missing or unknown:
+        raise ValueError(
+            f"a {shape.family} encoder of {shape.layers} layers lacks {sorted(missing)} "
+            f"and has no place for {sorted(unknown)}"
+        )
+    return {
+        part: rows.clone()
+        for name, tensor in tensors.items()
+        for part, rows in zip(sources[name], tensor.chunk(len(sources[name])), strict=True)
+    }
+
+
+def _sources(shape: Shape) -> dict[str, tuple[str, ...]]:
+    """Each of our tensors, with the published tensors whose rows it stacks."""
+    sources = {}
+    for name in tensor_sizes(shape):
+        depth = re.findall(r"\d+", name)
+        module, _, kind = re.sub(r"\d+", "{}", name).rpartition(".")
+        parts = TABLES[shape.family][module]
+        sources[name] = tuple(f"{part.format(*depth)}.{kind}" for part in parts)
+    return sources
+
+
+def _of_pooler(name: str) -> bool:
+    return name.startswith("pooler.")
+
+
+def _part_sizes(sources: Mapping[str, Sequence[str]], shape: Shape) -> dict[str, Size]:
+    sizes = {}
+    for name, (rows, *rest) in tensor_sizes(shape).items():
+        for part in sources.get(name, ()):
+            sizes[part] = (rows // len(sources[name]), *rest)
+    return sizes
+
+
+def _plain(name: str) -> str:
+    for prefix in PREFIXES:
+        name = name.removeprefix(prefix)
+    for old, new in OLD_NAMES.items():
+        if name.endswith(old):
+            name = name.removesuffix(old) + new
+    return name
+
+
+def _refuse_differences(
+    tensors: Mapping[str, Tensor], given: Mapping[str, str], sizes: Mapping[str, Size], place: str
+) -> None:
+    """All that keeps ``tensors`` from being this encoder, in one error."""
+    present = [part for part in sizes if part in given]
+    found = {part: tensors[given[part]] for part in present}
+    beside = [name for name in tensors if not _plain(name).startswith(IGNORED)]
+    findings = {
+        "missing tensors": [part for part in sizes if part not in given],
+        "unknown tensors": [repr(name) for name in beside if _plain(name) not in sizes],
+        "tensors given twice": [repr(name) for name in beside if given[_plain(name)] != name],
+        "tensors of another size than config.json says": [
+            f"{part} {list(tensor.shape)} instead of {list(sizes[part])}"
+            for part, tensor in found.items()
+            if tuple(tensor.shape) != sizes[part]
+        ],
+        "tensors that are not floating point": [
+            f"{part} ({tensor.dtype})"
+            for part, tensor in found.items()
+            if tensor.dtype not in FLOATS
+        ],
+    }
+    lines = [f"{place}: {what}: {_listed(names)}" for what, names in findings.items() if names]
+    if lines:
+        raise UserError(*lines)
+
+
+def _listed(names: Sequence[str], most: int = 12) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
