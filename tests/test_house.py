@@ -19,7 +19,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 README = Path(__file__).parents[1] / "README.md"
 
 ORDER = [
-    {"errors", "progress"},
+    {"errors", "progress", "files"},
     {"config", "kinds"},
     {"data"},
     {"model"},

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError
 
+from cotrunk.files import sync
+
 if TYPE_CHECKING:  # importing torch takes seconds, and most readers of a run only want its JSON
     from torch import Tensor
 
@@ -120,15 +122,6 @@ def delete_checkpoint(folder: Path) -> None:
 def to_json(document: object) -> bytes:
     """The one JSON text of a document; a NaN is a ValueError, because JSON has no word for it."""
     return (json.dumps(document, indent=2, allow_nan=False) + "\n").encode()
-
-
-def sync(path: Path) -> None:
-    """Have a file, or the names inside a folder, survive a power cut."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _beside(folder: Path, suffix: str) -> Path:

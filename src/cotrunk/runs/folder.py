@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from cotrunk.errors import UserError
+from cotrunk.files import sync, write_whole
 from cotrunk.runs.checkpoint import (
     Checkpoint,
     CheckpointError,
@@ -30,7 +31,6 @@ from cotrunk.runs.checkpoint import (
     delete_checkpoint,
     looks_whole,
     read_checkpoint,
-    sync,
     to_json,
     write_checkpoint,
 )
@@ -140,16 +140,8 @@ class RunFolder:
 
     def write_document(self, name: str, document: object) -> None:
         """Write ``name``.json, so that a reader sees the old text or the new, never a part."""
-        text, file = to_json(document), self._document(name)
-        growing = file.with_suffix(".json.tmp")
-        with _naming(file):
-            try:
-                growing.write_bytes(text)
-                sync(growing)
-                growing.rename(file)
-            finally:
-                growing.unlink(missing_ok=True)
-            sync(self.path)
+        write_whole(self._document(name), to_json(document))
+        sync(self.path)
 
     def read_document(self, name: str) -> Json:
         file = self._document(name)

@@ -13,7 +13,7 @@ from cotrunk.build.heads import head_plans, pair_formats_of
 from cotrunk.build.plan import plan_of, projected_plan
 from cotrunk.build.sources import source_of
 from cotrunk.build.tasks import tasks_of
-from cotrunk.cli.commands.outputs import refuse_bad_target, write_whole
+from cotrunk.cli.commands.outputs import refuse_bad_target
 from cotrunk.cli.terminal import screen, tables
 from cotrunk.config import presets
 from cotrunk.config.settings import NAME, Settings, check_settings, read_settings
@@ -22,6 +22,7 @@ from cotrunk.data.reading.check import check
 from cotrunk.data.reading.examples import Source
 from cotrunk.data.tokens.tokenise import Tokeniser
 from cotrunk.errors import Errors, UserError
+from cotrunk.files import write_whole
 from cotrunk.kinds.task import Task
 from cotrunk.model.encoder.shape import Shape, named
 from cotrunk.model.heads import HeadPlan
@@ -60,7 +61,7 @@ def init(arguments: Namespace) -> Document:
     if path.exists():
         raise UserError(f"{path} is already there; give another name with -o, or remove it first")
     refuse_bad_target(path)
-    write_whole(path, text)
+    write_whole(path, text.encode())
     screen.say(f"wrote {path}; now: cotrunk train {path} --out runs/{path.stem}")
     return {"config": str(path), "preset": arguments.preset}
 

@@ -17,12 +17,13 @@ from typing import Any
 import numpy as np
 
 from cotrunk.build.experiment import Model, corpora_of, load_model
-from cotrunk.cli.commands.outputs import refuse_bad_target, write_whole
+from cotrunk.cli.commands.outputs import refuse_bad_target
 from cotrunk.cli.terminal import screen, tables
 from cotrunk.data.reading.examples import Rows, Source
 from cotrunk.data.reading.files import BOM, open_table, place_of
 from cotrunk.data.tokens.cache import Corpus
 from cotrunk.errors import UserError, did_you_mean, plural
+from cotrunk.files import write_whole
 from cotrunk.infer.forward import Live
 from cotrunk.infer.int8 import refuse_where_int8_cannot_run, to_int8
 from cotrunk.infer.predictor import WRITERS, Answered, Predictor, object_of, write_minbert
@@ -319,12 +320,12 @@ def _write_answers(
             text = io.StringIO()
             write_minbert(task, answered, text)
             targets[task.name].parent.mkdir(exist_ok=True)
-            write_whole(targets[task.name], text.getvalue())
+            write_whole(targets[task.name], text.getvalue().encode())
     else:
         path = targets[tasks[0].name]
         text = io.StringIO()
         WRITERS[arguments.format or path.suffix.lstrip(".")](tasks, answered, text)
-        write_whole(path, text.getvalue())
+        write_whole(path, text.getvalue().encode())
     for path in dict.fromkeys(targets.values()):
         screen.say(f"wrote {path}")
     return {"files": {name: str(path) for name, path in targets.items()}}
