@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cotrunk.config.settings import Settings, Train
-from cotrunk.data.batches.sampling import ALL_TASKS_PER_STEP, Sampler, dry_run
+from cotrunk.data.batches.samplers import ALL_TASKS_PER_STEP, Sampler
+from cotrunk.data.batches.sampling import dry_run
 from cotrunk.data.batches.stream import Stream
 from cotrunk.data.batches.text import PairFormat, Template
 from cotrunk.data.tokens.cache import Corpus
