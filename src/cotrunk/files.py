@@ -1,4 +1,7 @@
-"""Files and folders that appear whole or not at all: written beside their name, then renamed."""
+"""Files and folders that appear whole or not at all: written beside their name, then renamed.
+
+And JSON, which has no word for NaN.
+"""
 
 import math
 import os
@@ -6,7 +9,7 @@ import re
 import shutil
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -80,6 +83,17 @@ def sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def without_nan(value: object) -> object:
+    """NaN and infinities become None, which JSON can say."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: without_nan(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_nan(inner) for inner in value]
+    return value
 
 
 def _beside(path: Path) -> Path:

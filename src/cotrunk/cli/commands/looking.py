@@ -29,7 +29,8 @@ from cotrunk.model.heads import HeadPlan
 from cotrunk.model.sharing.parameter_table import ParameterTable, parameter_table
 from cotrunk.model.sharing.plan import make_plan, parse_partition
 from cotrunk.model.weights.pretrained import find, load_tokenizer
-from cotrunk.runs.folder import RunFolder, best_evaluation
+from cotrunk.runs.evaluation import read_evaluation
+from cotrunk.runs.folder import RunFolder
 
 Document = dict[str, Any]
 PLAN_OPTIONS = {
@@ -227,7 +228,7 @@ def info(arguments: Namespace) -> Document:
     run = RunFolder.open(Path(arguments.folder))
     settings = _settings_of(run)
     steps = [entry for entry in run.read_metrics() if entry.get("event") == "step"]
-    kept = best_evaluation(run)
+    kept = read_evaluation(run.best)
     document: Document = {
         "run": str(run.path),
         "weights": settings.encoder.weights,
@@ -236,9 +237,9 @@ def info(arguments: Namespace) -> Document:
         "steps": len(steps),
         "finished": run.final.is_dir(),
         "checkpoints": sorted(path.name for path in run.checkpoints.glob("step-*")),
-        "best_step": kept.get("step"),
-        "scores": {task: kept["scores"][task] for task in settings.tasks} if kept else {},
-        "overall": {key: kept.get(key) for key in ("official", "mean")},
+        "best_step": kept.step if kept else None,
+        "scores": {task: kept.scores[task] for task in settings.tasks} if kept else {},
+        "overall": {key: kept.overall[key] if kept else None for key in ("official", "mean")},
     }
     if not arguments.json:
         tables.show_info(document)
