@@ -5,12 +5,10 @@ from pathlib import Path
 
 from bench.timing import Result, compare
 from bench.work import Bench, empty_cache, settings_of
-from cotrunk.build.experiment import corpora_of
-from cotrunk.build.sources import source_of
+from cotrunk.build.sources import corpora_of, source_of, sources_of
 from cotrunk.build.tasks import tasks_of
 from cotrunk.data.reading.examples import Rows
 from cotrunk.model.weights.pretrained import find, load_tokenizer
-from cotrunk.progress import ignore_progress
 
 
 def tokenising(bench: Bench) -> Iterator[Result]:
@@ -22,9 +20,7 @@ def tokenising(bench: Bench) -> Iterator[Result]:
     def ours() -> None:
         nonlocal rows
         with empty_cache():
-            read = corpora_of(
-                settings, tasks, "train", base, tokenizer, on_progress=ignore_progress
-            )
+            read = corpora_of(sources_of(settings, base), "train", tasks, tokenizer)
             rows = sum(len(corpus) for corpus in read.values())
 
     sources = [(task, source_of(settings, task.name, "train", base)) for task in tasks]

@@ -2,29 +2,31 @@
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
-from cotrunk.build.experiment import corpora_of
 from cotrunk.build.heads import head_plans, pair_formats_of
 from cotrunk.build.plan import plan_of, with_dropout
-from cotrunk.build.stages import Inputs, make_stage, stream_of
+from cotrunk.build.sources import corpora_of, sources_of
+from cotrunk.build.stage import make_stage, stream_of
 from cotrunk.build.tasks import tasks_of
 from cotrunk.config.overrides import apply_changes
 from cotrunk.config.settings import Settings, check_settings
 from cotrunk.data.batches.packing import Packed
 from cotrunk.data.batches.text import pack_rows, template_of
-from cotrunk.learn.loop import make_step
+from cotrunk.learn.run import Run
 from cotrunk.learn.stage import Progress, Stage
+from cotrunk.learn.step import make_step
 from cotrunk.model.sharing.network import Network
 from cotrunk.model.weights.initial import initialise
 from cotrunk.model.weights.pretrained import find, load_tokenizer
-from cotrunk.progress import ignore_progress
+from cotrunk.runs.events import Finding
 
 BERT_BASE: dict[str, Any] = {"layers": 12, "width": 768, "inner": 3072, "heads": 12}
 # The course's quora-train.csv has rows of the same kind as its dev file, and ten times as many.
@@ -50,6 +52,9 @@ class NoRun:
         pass
 
     append_timing = append_metrics
+
+    def append_findings(self, step: int, findings: Sequence[Finding]) -> None:
+        pass
 
 
 @contextmanager
@@ -95,11 +100,24 @@ def stage_of(bench: Bench, *changes: str, sizes: dict[str, Any] | None = None) -
     network = Network(shape, plan_of(settings, shape), tasks, head_plans(settings, tasks))
     initialise(network, {} if sizes else pretrained.tensors, seed=settings.train.seed)
     tokenizer = load_tokenizer(pretrained)
-    read = corpora_of(settings, tasks, "train", base, tokenizer, on_progress=ignore_progress)
-    pair_formats = pair_formats_of(settings, shape)
-    parts = Inputs(settings, network, tasks, read, {}, pair_formats, template_of(tokenizer))
+    read = corpora_of(sources_of(settings, base), "train", tasks, tokenizer)
     stream = stream_of(settings, settings.train, read, number=0)
-    return make_stage(parts, settings.train, stream, first=0, steps=stream.steps)
+    run = Run(
+        folder=NoRun(),  # type: ignore[arg-type]
+        network=network,
+        train=read,
+        dev={},
+        pair_formats=pair_formats_of(settings, shape),
+        template=template_of(tokenizer),
+        streams=(stream,),
+        ends=(stream.steps,),
+        make_stage=partial(make_stage, settings),
+        keep=settings.train.keep,
+        max_seconds=None,
+        record={},
+        documents={},
+    )
+    return run.make_stage(run, 0)
 
 
 class Steps:

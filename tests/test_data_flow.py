@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from cotrunk.data.batches.sampling import SAMPLERS, Sampler
+from cotrunk.data.batches.samplers import SAMPLERS, Sampler
 from cotrunk.data.batches.stream import Batch, Stream
 from cotrunk.data.batches.text import PairFormat, join, pack_rows, template_of, tokens_of
 from cotrunk.data.reading.examples import Source

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import cotrunk
+from cotrunk.build.checks import wrong_stages
 from cotrunk.build.heads import head_plans
-from cotrunk.build.stages import refuse_senseless_training
 from cotrunk.build.tasks import tasks_of
 from cotrunk.config.settings import check_settings
 
@@ -19,7 +19,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 README = Path(__file__).parents[1] / "README.md"
 
 ORDER = [
-    {"errors", "progress"},
+    {"errors", "progress", "files"},
     {"config", "kinds"},
     {"data"},
     {"model"},
@@ -88,6 +88,16 @@ def test_imports_point_one_way(file):
         if rank(module) >= rank(name) and module.partition(".")[0] != name.partition(".")[0]
     ]
     assert not wrong
+
+
+READERS_OF_SETTINGS = {"config", "build", "cli"}
+
+
+@pytest.mark.parametrize("file", FILES, ids=name_of)
+def test_settings_are_read_by_build_and_the_command_line_alone(file):
+    if name_of(file).partition(".")[0] not in READERS_OF_SETTINGS:
+        tops = {module.partition(".")[0] for _, module in ours(parsed(file))}
+        assert "config" not in tops
 
 
 def test_no_modules_import_each_other_in_a_circle():
@@ -182,5 +192,6 @@ def test_the_configs_in_the_readme_are_valid():
     assert blocks
     for block in blocks:
         settings = check_settings(tomllib.loads(block), place="README.md")
-        refuse_senseless_training(settings)
-        head_plans(settings, tasks_of(settings))
+        tasks = tasks_of(settings)
+        assert not wrong_stages(settings, tasks)
+        assert head_plans(settings, tasks)

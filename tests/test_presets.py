@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from cotrunk.build.experiment import prepare
 from cotrunk.cli.main import main
 from cotrunk.config import presets
-from cotrunk.config.settings import read_settings
+from toy import prepared
 
 STEPS = 20
 REGIMES = ["".join(layers) for layers in product("is", repeat=3)]
@@ -105,8 +104,10 @@ def test_pals_can_be_added_to_a_trained_run_of_1_bert_and_keep_its_outputs(tmp_p
     run = tmp_path / "1-bert"
     assert main(["train", str(trained), "--out", str(run), "--set", *tiny("1-bert")]) == 0
     changes = [*tiny("pals-late"), "train.init_from=1-bert"]
-    prepared = prepare(read_settings(late, changes), tmp_path)
-    met, fresh = (note for note in prepared.notes if not note.startswith("warning"))
-    assert met == "started from a trained run; its outputs for sst, para, sts are met within 0"
-    _, _, names = fresh.partition("start afresh: ")
+    met, fresh = prepared(late, *changes).notes
+    assert met == (
+        "started from a trained run; outputs for sst, para, sts match the source run "
+        "(max difference 0)"
+    )
+    _, _, names = fresh.partition("initialised afresh: ")
     assert all(name.startswith("projected.") for name in names.split(", "))

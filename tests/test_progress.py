@@ -1,33 +1,33 @@
 """Work that takes long tells how far it is, and what is shown of that."""
 
+from dataclasses import replace
 from threading import Thread
 
 import numpy as np
 import pytest
 
 import cotrunk
-from cotrunk.build.experiment import prepare
 from cotrunk.cli.main import main
 from cotrunk.cli.terminal import screen
-from cotrunk.config.settings import read_settings
 from cotrunk.progress import ProgressUpdate
-from toy import train, write_rows
+from toy import prepared, train, write_rows
 
 
 @pytest.mark.parametrize("freeze", ["nothing", "encoder"])
 def test_what_is_told_adds_up_to_all_rows(toy, freeze):
     changes = ["sharing.encoder=S2", f"train.freeze={freeze}"]
-    prepared, told = prepare(read_settings(toy, changes), toy.parent), []
-    stage = prepared.stages[0].make(told.append)
-    for task in prepared.dev:
+    told: list[ProgressUpdate] = []
+    run = replace(prepared(toy, *changes), on_progress=told.append)
+    stage = run.make_stage(run, 0)
+    for task in run.dev:
         stage.dev_forward.outputs(task, on_progress=told.append)
-    for task, corpus in prepared.dev.items():
+    for task, corpus in run.dev.items():
         mine = [done for done in told if done.what == f"answering {task}"]
         assert sum(done.rows for done in mine) == len(corpus)
         assert mine[-1].share == 1
         assert np.all(np.diff([done.share for done in mine]) > 0)
     encoded = sum(done.rows for done in told if done.what.startswith("encoding "))
-    corpora = [*prepared.streams[0].corpora.values(), *prepared.dev.values()]
+    corpora = [*run.streams[0].corpora.values(), *run.dev.values()]
     assert encoded == (sum(len(corpus) for corpus in corpora) if freeze == "encoder" else 0)
 
 

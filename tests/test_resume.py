@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cotrunk.data.batches.sampling import SAMPLERS
+from cotrunk.data.batches.samplers import SAMPLERS
 from toy import contents, cut, train
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tokenizers import Tokenizer
 
-from cotrunk.build.experiment import load_model
+from cotrunk.build.load import load_model
 from cotrunk.model.weights.tokenizer import character_tokenizer
 from toy import train
 

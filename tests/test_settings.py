@@ -20,7 +20,7 @@ from cotrunk.config.settings import (
     check_settings,
     read_settings,
 )
-from cotrunk.data.batches import sampling
+from cotrunk.data.batches import samplers
 from cotrunk.data.reading import formats
 from cotrunk.errors import UserError
 from cotrunk.kinds import losses
@@ -59,7 +59,7 @@ def changed(*changes: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("words", "known"),
     [
-        (get_args(Sampler), sampling.SAMPLERS),
+        (get_args(Sampler), samplers.SAMPLERS),
         (get_args(Method), combine.COMBINERS),
         (get_args(Pooling), get_args(heads.Pooling)),
         (get_args(Pair), heads.PAIR_PARTS),

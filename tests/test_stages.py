@@ -2,20 +2,19 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
-from cotrunk.build.experiment import prepare
-from cotrunk.config.settings import read_settings
 from cotrunk.data.tokens.cache import cache_folder
-from cotrunk.learn.loop import Interrupt, Interrupted, RunContext
 from cotrunk.learn.loop import train as train_network
-from cotrunk.progress import ProgressUpdate, ignore_progress
+from cotrunk.learn.run import Interrupted
+from cotrunk.progress import ProgressUpdate
 from cotrunk.runs.checkpoint import read_checkpoint
 from cotrunk.runs.folder import RunFolder
-from toy import contents, cut, train
+from toy import contents, cut, prepared, train
 
 STEPS = 5  # of an epoch: 40 rows, 8 in a batch
 ENCODER = ("embeddings.", "layers.", "pooler.")
@@ -59,7 +58,7 @@ def refusal(config: Path, capsys: pytest.CaptureFixture[str], *changes: str) -> 
 
 
 def test_a_frozen_stage_moves_the_heads_and_the_next_one_everything(staged, tmp_path):
-    start = prepare(read_settings(staged), staged.parent).network.state_dict()
+    start = prepared(staged).network.state_dict()
     run = tmp_path / "run"
     assert train(staged, run, "--set", f"train.checkpoint={STEPS}") == 0
     middle, end = weights(run, STEPS), weights(run, 2 * STEPS)
@@ -119,19 +118,15 @@ def test_a_stop_while_the_next_stage_encodes_loses_nothing(toy, tmp_path, first,
     changes = ["sharing.encoder=S2", "train.checkpoint=never"]
     assert train(toy, tmp_path / "whole", "--set", *changes) == 0
     shutil.rmtree(cache_folder() / "features")
-    prepared, run = (
-        prepare(read_settings(toy, changes), toy.parent),
-        RunFolder.create(tmp_path / "cut"),
-    )
-    interrupt = Interrupt()
+    run = RunFolder.create(tmp_path / "cut")
+    ready = prepared(toy, *changes, out=run.path)
 
     def stop(done: ProgressUpdate) -> None:
         if done.what.startswith("encoding "):
-            interrupt.signal = 2
+            ready.interrupt.signal = 2
 
-    ctx = RunContext(run, prepared.record, prepared.documents, prepared.dev, interrupt, stop)
     with pytest.raises(Interrupted):
-        list(train_network(prepared.network, prepared.stages, ctx, None))
+        list(train_network(replace(ready, on_progress=stop), None))
     assert [path.name for path in run.checkpoints.iterdir()] == [f"step-{epochs * STEPS:08d}"]
     assert not list((cache_folder() / "features").iterdir())
     assert train(toy, run.path, "--resume", "--set", *changes) == 0
@@ -152,7 +147,8 @@ def test_stages_may_differ_in_their_sampling(toy, tmp_path):
 
 def test_heads_learn_at_their_own_rate_and_layers_slower_the_deeper_they_lie(toy):
     changes = ["train.lr=1e-3", "train.head_lr=1e-2", "train.layer_decay=0.5", "sharing.neck=S"]
-    stage = prepare(read_settings(toy, changes), toy.parent).stages[0].make(ignore_progress)
+    run = prepared(toy, *changes)
+    stage = run.make_stage(run, 0)
     names = {id(parameter): name for name, parameter in stage.network.named_parameters()}
     rates = {
         names[id(parameter)]: group["lr"]
@@ -170,7 +166,7 @@ def test_a_rate_of_its_own_is_what_a_parameter_moves_by(toy, tmp_path):
     """The first step of AdamW is as long as the rate, wherever the gradient is large enough."""
     changes = ["train.max_steps=1", "train.lr=1e-4", "train.head_lr=1e-2", "train.schedule=none"]
     changes += ["train.warmup=0", "train.decay=0", "train.clip=0", "train.evaluate=never"]
-    before = prepare(read_settings(toy, changes), toy.parent).network.state_dict()
+    before = prepared(toy, *changes).network.state_dict()
     assert train(toy, tmp_path / "run", "--set", *changes) == 0
     after = read_checkpoint(tmp_path / "run" / "final").tensors("model")
 
@@ -184,8 +180,8 @@ def test_a_rate_of_its_own_is_what_a_parameter_moves_by(toy, tmp_path):
 
 def test_top_layers_that_are_reset_start_afresh_and_no_others(toy):
     changes = ["encoder.weights=minilm", "sharing.encoder=S6"]
-    plain = prepare(read_settings(toy, changes), toy.parent)
-    reset = prepare(read_settings(toy, [*changes, "encoder.reset_layers=2"]), toy.parent)
+    plain = prepared(toy, *changes)
+    reset = prepared(toy, *changes, "encoder.reset_layers=2")
     found = changed(plain.network.state_dict(), reset.network.state_dict())
     assert {".".join(name.split(".")[:2]) for name in found} == {"layers.4", "layers.5"}
     assert any("drawn at random: layers.4." in note for note in reset.notes)

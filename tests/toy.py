@@ -5,15 +5,22 @@ from pathlib import Path
 
 import numpy as np
 
-from cotrunk.build.experiment import prepare
+from cotrunk.build.prepare import prepare
 from cotrunk.cli.main import main
 from cotrunk.config.settings import read_settings
-from cotrunk.learn.loop import Interrupt, RunContext, Stepped
 from cotrunk.learn.loop import train as train_network
+from cotrunk.learn.run import Run
+from cotrunk.runs.events import Stepped
 from cotrunk.runs.folder import RunFolder
 
 WORDS = ["good", "bad", "plot", "actor", "slow", "fine", "dull", "bright", "tea", "river", "stone"]
-FILES = ("final/model.safetensors", "best/model.safetensors", "metrics.jsonl")
+FILES = (
+    "final/model.safetensors",
+    "best/model.safetensors",
+    "best/dev.safetensors",
+    "best/evaluation.json",
+    "metrics.jsonl",
+)
 
 
 def sentence(random: np.random.Generator) -> str:
@@ -31,13 +38,16 @@ def train(config: Path, run: Path, *more: str) -> int:
     return main(["train", str(config), "--out", str(run), *more])
 
 
+def prepared(config: Path, *changes: str, out: Path | None = None) -> Run:
+    """A run that has not started; its folder is not made."""
+    return prepare(read_settings(config, list(changes)), config.parent, out or Path("nowhere"))
+
+
 def cut(config: Path, folder: Path, changes: list[str], *, after: int) -> None:
     """Train, but stop without a word after some steps."""
-    prepared = prepare(read_settings(config, changes), config.parent)
-    run = RunFolder.create(folder)
-    run.write_document("run", prepared.record)
-    ctx = RunContext(run, prepared.record, prepared.documents, prepared.dev, Interrupt())
-    for event in train_network(prepared.network, prepared.stages, ctx, None):
+    run = prepared(config, *changes, out=folder)
+    RunFolder.create(folder).write_document("run", run.record)
+    for event in train_network(run, None):
         if isinstance(event, Stepped) and event.step == after:
             return
 
@@ -45,7 +55,7 @@ def cut(config: Path, folder: Path, changes: list[str], *, after: int) -> None:
 def contents(run: Path) -> dict[str, bytes]:
     """What two runs must have in common to be called the same."""
     newest = max((run / "checkpoints").iterdir())
-    found = {name: (run / name).read_bytes() for name in FILES}
+    found = {name: (run / name).read_bytes() for name in FILES if (run / name).exists()}
     return found | {"optimizer": (newest / "optimizer.safetensors").read_bytes()}
 
 

@@ -4,15 +4,20 @@
 `Predictor`, as in ``cotrunk.load("runs/x").predict("sst", ["A lovely film."])``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from cotrunk.build.extensions import Extensions
+    from cotrunk.build.train import TrainedRun
     from cotrunk.infer.predictor import Predictor
+    from cotrunk.learn.run import Interrupt
+    from cotrunk.progress import OnProgress
+    from cotrunk.runs.events import Event
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "load", "train"]
+__all__ = ["__version__", "load", "train", "train_events"]
 
 
 def train(
@@ -21,36 +26,85 @@ def train(
     *,
     resume: bool = False,
     force: bool = False,
-    changes: Sequence[str] = (),
-) -> dict[str, object]:
-    """Train a config into a run folder; ``changes`` are as ``--set``: ``["train.epochs=1"]``.
+    overrides: Sequence[str] = (),
+    extensions: "Extensions | None" = None,
+) -> "TrainedRun":
+    """Train a config into a run folder; ``overrides`` are as ``--set``: ``["train.epochs=1"]``.
 
-    ``resume`` goes on with the run that is there, with the same config and changes; with ``force``
-    it does so although they, or the data, are others now.
+    ``resume`` goes on with the run that is there, with the same config and overrides; with
+    ``force`` it does so although they, or the data, have changed. Prints nothing; what a user
+    should not miss is a Python warning.
     """
-    from cotrunk.cli.commands.training import train_into
-    from cotrunk.config.settings import read_settings
-    from cotrunk.errors import UserError
+    from cotrunk.build.extensions import NO_EXTENSIONS
+    from cotrunk.build.train import train as train_config
 
-    if isinstance(changes, str):
-        raise UserError(f"changes: give a list, as in changes=[{changes!r}]")
-    path = Path(config)
-    settings = read_settings(path, list(changes))
-    return train_into(settings, path.parent, Path(out), title=path.stem, resume=resume, force=force)
+    return train_config(
+        config,
+        out,
+        resume=resume,
+        force=force,
+        overrides=overrides,
+        extensions=extensions or NO_EXTENSIONS,
+    )
 
 
-def load(run: str | Path, *, which: str = "best", int8: bool = False) -> "Predictor":
-    """The trained network of a run folder, ready to answer; says so if more training may change it.
+def train_events(
+    config: str | Path,
+    out: str | Path,
+    *,
+    resume: bool = False,
+    force: bool = False,
+    overrides: Sequence[str] = (),
+    extensions: "Extensions | None" = None,
+    on_progress: "OnProgress | None" = None,
+    interrupt: "Interrupt | None" = None,
+) -> "Iterator[Event]":
+    """As ``train``, but an iterator over what happens (`cotrunk.runs.events`).
+
+    Training goes on as events are asked for, and ends with `Finished`. ``on_progress`` is told of
+    what takes long between events; setting ``interrupt.signal`` stops after the step, saved.
+    """
+    from cotrunk.build.extensions import NO_EXTENSIONS
+    from cotrunk.build.train import train_events as events_of_config
+    from cotrunk.progress import ignore_progress
+
+    return events_of_config(
+        config,
+        out,
+        resume=resume,
+        force=force,
+        overrides=overrides,
+        extensions=extensions or NO_EXTENSIONS,
+        on_progress=on_progress or ignore_progress,
+        interrupt=interrupt,
+    )
+
+
+def load(
+    run: str | Path,
+    *,
+    which: str = "best",
+    int8: bool = False,
+    extensions: "Extensions | None" = None,
+) -> "Predictor":
+    """The trained network of a run folder, ready to answer; warns if training may still change it.
 
     ``int8``: on the CPU, faster and rougher; ``cotrunk evaluate RUN --int8`` says how much.
     """
-    from cotrunk.build.experiment import load_model
-    from cotrunk.cli.terminal.screen import note_unfinished
+    from warnings import warn
+
+    from cotrunk.build.extensions import NO_EXTENSIONS
+    from cotrunk.build.load import load_model
     from cotrunk.infer.int8 import to_int8
     from cotrunk.infer.predictor import Predictor
+    from cotrunk.runs.folder import unfinished
 
-    note_unfinished(Path(run), which)
-    model = load_model(Path(run), which=which, device="cpu" if int8 else "auto")
+    if note := unfinished(Path(run), which):
+        warn(note, stacklevel=2)
+    device = "cpu" if int8 else "auto"
+    model = load_model(
+        Path(run), which=which, device=device, extensions=extensions or NO_EXTENSIONS
+    )
     if int8:
         to_int8(model.network)
     return Predictor(model)

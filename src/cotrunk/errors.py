@@ -1,7 +1,7 @@
 """What a user can get wrong, said in one line: place, rule, finding, fix; and its grammar."""
 
 import difflib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 
@@ -24,6 +24,15 @@ class UserError(ValueError):
     def __init__(self, *lines: str) -> None:
         super().__init__("\n".join(lines))
         self.lines: Sequence[str] = lines
+
+
+def complaints(make: Callable[[], object]) -> list[str]:
+    """The lines with which a call is refused."""
+    try:
+        make()
+    except UserError as error:
+        return list(error.lines)
+    return []
 
 
 class Errors:

@@ -9,7 +9,8 @@ import torch
 from calling import TASKS, files
 
 from cotrunk.cli.terminal.tables import show_dry_run
-from cotrunk.data.batches.sampling import Sampler, dry_run
+from cotrunk.data.batches.samplers import Sampler
+from cotrunk.data.batches.sampling import dry_run
 from cotrunk.data.tokens.cache import cache_folder
 from cotrunk.runs.folder import RunFolder
 from toy import write_rows

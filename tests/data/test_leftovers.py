@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from cotrunk.data.reading.examples import Source
-from cotrunk.data.tokens.cache import cache_folder, clear_leftovers, load_corpus
+from cotrunk.data.tokens.cache import cache_folder, load_corpus
+from cotrunk.files import clear_leftovers
 from cotrunk.kinds.task import Task
 from cotrunk.model.weights.tokenizer import character_tokenizer
 

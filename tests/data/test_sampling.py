@@ -7,11 +7,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from cotrunk.data.batches.samplers import ALL_TASKS_PER_STEP, DRAWN, SAMPLERS, Sampler
 from cotrunk.data.batches.sampling import (
-    ALL_TASKS_PER_STEP,
-    SAMPLERS,
     BatchSpec,
-    Sampler,
     dry_run,
     epoch_batches,
     probabilities,
@@ -22,7 +20,6 @@ from cotrunk.errors import UserError
 COURSE = {"sst": 8544, "para": 141506, "sts": 6040}
 TOY = {"a": 10, "b": 33, "c": 7}
 ONE_TASK_PER_STEP = sorted(set(SAMPLERS) - ALL_TASKS_PER_STEP)
-DRAWN = ["proportional", "sqrt", "power", "annealed", "temperature"]
 
 
 def specs(sampler, sizes=TOY, *, batch=4, seed=0, epoch=0, epochs=3):
@@ -68,7 +65,7 @@ def test_probabilities_sum_to_one(name):
     assert sum(probabilities(Sampler(name), COURSE, epoch=1, epochs=3).values()) == pytest.approx(1)
 
 
-@pytest.mark.parametrize("name", DRAWN)
+@pytest.mark.parametrize("name", sorted(DRAWN))
 def test_drawn_counts_are_within_three_sigma_over_100_000_draws(name):
     sampler = Sampler(name, steps_per_epoch=100_000)
     drawn = counts(specs(sampler, COURSE, batch=32, seed=11711, epoch=1))
@@ -148,7 +145,7 @@ def test_turns_are_a_function_of_seed_and_epoch(name):
     assert specs(Sampler(name), seed=3, epoch=1) == specs(Sampler(name), seed=3, epoch=1)
 
 
-@pytest.mark.parametrize("name", DRAWN)
+@pytest.mark.parametrize("name", sorted(DRAWN))
 def test_another_seed_or_epoch_draws_another_order(name):
     sampler = Sampler(name, steps_per_epoch=100)
     first = specs(sampler, seed=3, epoch=1)
@@ -205,8 +202,9 @@ def test_changing_a_batch_does_not_change_the_order():
 def test_another_process_draws_the_same():
     script = (
         "from cotrunk.data.batches.sampling import *\n"
-        "turns = epoch_turns(Law('sqrt'), {'a': 10, 'b': 33}, batch=4, seed=1, epoch=0, epochs=1)\n"
-        "print([(t.task, rows_of(t, 10, seed=1, epoch=0).tolist()) for (t,) in turns])"
+        "sampler, sizes = Sampler('sqrt'), {'a': 10, 'b': 33}\n"
+        "steps = epoch_batches(sampler, sizes, batch=4, seed=1, epoch=0, epochs=1)\n"
+        "print([(b.task, rows_of(b, 10, seed=1, epoch=0).tolist()) for (b,) in steps])"
     )
     found = {
         subprocess.run(
@@ -267,8 +265,11 @@ def test_an_unknown_law_lists_the_known_ones():
         ({"name": "power", "alpha": 1.1}, r"alpha = 1.1 is not in \[0, 1\]"),
         ({"name": "power", "alpha": -0.1}, r"alpha = -0.1 is not in \[0, 1\]"),
         ({"name": "power", "alpha": float("nan")}, "alpha = nan"),
-        ({"name": "sqrt", "alpha": 0.7}, "alpha is read by power only"),
-        ({"name": "sqrt", "cap": 10}, "read by temperature only"),
+        (
+            {"name": "sqrt", "alpha": 0.7},
+            r'^alpha = 0.7: only sampling = "power" reads it, but sampling is "sqrt"',
+        ),
+        ({"name": "sqrt", "cap": 10}, '^cap = 10: only sampling = "temperature" reads it'),
         ({"name": "temperature", "temperature": 0.5}, "temperature = 0.5 is not 1 or more"),
         ({"name": "temperature", "cap": 0}, "cap = 0 is not 1 or more"),
         ({"name": "together", "steps_per_epoch": 0}, "steps_per_epoch = 0"),
@@ -324,3 +325,24 @@ def test_the_order_of_rows_is_that_of_a_permutation():
     expected = np.random.default_rng([key, 3, 1, 2]).permutation(1000)
     found = rows_of(BatchSpec("a", 2, 1000), 1000, seed=3, epoch=1)
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("name", sorted(DRAWN))
+def test_a_task_with_a_share_gets_it_and_the_others_divide_the_rest(name):
+    plain = probabilities(Sampler(name), TOY, epoch=1, epochs=3)
+    found = probabilities(Sampler(name, shares=(("b", 0.1),)), TOY, epoch=1, epochs=3)
+    assert list(found) == list(TOY)
+    assert found["b"] == pytest.approx(0.1)
+    assert found["a"] + found["c"] == pytest.approx(0.9)
+    assert found["a"] / found["c"] == pytest.approx(plain["a"] / plain["c"])
+
+
+def test_shares_of_all_tasks_are_the_probabilities():
+    shares = {"a": 0.2, "b": 0.3, "c": 0.5}
+    found = probabilities(Sampler("sqrt", shares=tuple(shares.items())), TOY, epoch=0, epochs=1)
+    assert found == pytest.approx(shares)
+
+
+def test_batches_are_drawn_with_the_share_of_their_task():
+    sampler = Sampler("proportional", steps_per_epoch=20_000, shares=(("c", 0.4),))
+    assert counts(specs(sampler))["c"] == pytest.approx(8000, abs=300)

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from cotrunk.build.experiment import prepare
 from cotrunk.cli.main import main
-from cotrunk.config.settings import read_settings
 from cotrunk.data.tokens.cache import cache_folder
 from cotrunk.infer.features import Reading, encode_corpus, encoder_digest
 from cotrunk.infer.forward import Cached, Live
@@ -17,6 +15,7 @@ from cotrunk.model.encoder.dropout import NO_DROPOUT
 from cotrunk.model.sharing.network import Network
 from cotrunk.progress import ignore_progress
 from cotrunk.runs.checkpoint import read_checkpoint
+from toy import prepared
 
 FROZEN = ["train.freeze=encoder", "sharing.encoder=S2"]
 TASKS = ("mood", "same", "alike")
@@ -36,7 +35,8 @@ PAIRS = {
 
 
 def stage_of(toy: Path, *changes: str) -> Stage:
-    return prepare(read_settings(toy, list(changes)), toy.parent).stages[0].make(ignore_progress)
+    run = prepared(toy, *changes)
+    return run.make_stage(run, 0)
 
 
 def trained(toy: Path, run: Path, *changes: str) -> dict[str, torch.Tensor]:
@@ -86,9 +86,9 @@ def test_the_heads_get_the_same_gradient(toy):
 
 def test_each_text_is_encoded_once_in_a_whole_run(toy):
     changes = [*FROZEN, "tasks.same.pair=concat"]
-    prepared = prepare(read_settings(toy, changes), toy.parent)
-    counter = Counter(prepared.network)
-    stage = prepared.stages[0].make(ignore_progress)
+    run = prepared(toy, *changes)
+    counter = Counter(run.network)
+    stage = run.make_stage(run, 0)
     rows = 40 + 24  # train and dev of each task
     assert counter.sequences == rows + 2 * rows + rows  # mood, both texts of same, alike joined
     for _ in range(3):
@@ -96,7 +96,7 @@ def test_each_text_is_encoded_once_in_a_whole_run(toy):
             stage.forward.output(task, np.arange(8), NO_DROPOUT)
             stage.dev_forward.outputs(task)
     assert counter.sequences == 4 * rows
-    prepared.stages[0].make(ignore_progress)
+    run.make_stage(run, 0)
     assert counter.sequences == 4 * rows  # from the disk
 
 
@@ -136,7 +136,7 @@ def test_two_runs_may_encode_the_same_rows_at_the_same_time(toy):
 
 def test_frozen_training_moves_norm_neck_and_heads_and_nothing_below(toy, tmp_path):
     changes = [*FROZEN, "sharing.pooled_norm=S", "sharing.neck=S-I"]
-    before = prepare(read_settings(toy, changes), toy.parent).network.state_dict()
+    before = prepared(toy, *changes).network.state_dict()
     after = trained(toy, tmp_path / "run", *changes)
     moved = {name.split(".")[0] for name in before if not torch.equal(before[name], after[name])}
     assert moved == {"pooled_norm", "neck", "heads"}
@@ -148,7 +148,7 @@ def test_frozen_training_moves_norm_neck_and_heads_and_nothing_below(toy, tmp_pa
 def test_projected_attention_learns_beside_a_frozen_encoder(toy, tmp_path):
     changes = [*FROZEN, "sharing.pal.size=8", "sharing.pal.heads=2"]
     assert isinstance(stage_of(toy, *changes).forward, Live)
-    before = prepare(read_settings(toy, changes), toy.parent).network.state_dict()
+    before = prepared(toy, *changes).network.state_dict()
     after = trained(toy, tmp_path / "run", *changes)
     moved = {name.split(".")[0] for name in before if not torch.equal(before[name], after[name])}
     assert moved == {"projected", "heads"}

@@ -8,7 +8,8 @@ import torch
 import torch.nn.functional as F
 
 from cotrunk.data.batches.packing import Packed, RowIndex, pack
-from cotrunk.data.batches.sampling import Sampler, dry_run
+from cotrunk.data.batches.samplers import Sampler
+from cotrunk.data.batches.sampling import dry_run
 from cotrunk.kinds.losses import loss_for, mse, probability_mse
 from cotrunk.kinds.metrics import pearson, predict_labels
 from cotrunk.kinds.task import Task

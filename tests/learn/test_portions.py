@@ -7,8 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
-from cotrunk.build.experiment import prepare
-from cotrunk.config.settings import read_settings
 from cotrunk.learn import microbatches as microbatches
 from cotrunk.learn.microbatches import (
     TOKENS_PER_PART,
@@ -18,7 +16,7 @@ from cotrunk.learn.microbatches import (
     microbatches_of,
 )
 from cotrunk.model.encoder.dropout import NO_DROPOUT
-from cotrunk.progress import ignore_progress
+from toy import prepared
 
 STEPS = st.lists(
     st.lists(st.integers(1, 128), min_size=1, max_size=64).map(np.array), min_size=1, max_size=6
@@ -98,7 +96,8 @@ def cut_all(monkeypatch):
 
 
 def stage_of(toy, *changes):
-    return prepare(read_settings(toy, list(changes)), toy.parent).stages[0].make(ignore_progress)
+    run = prepared(toy, *changes)
+    return run.make_stage(run, 0)
 
 
 def gradients(stage, threads):
@@ -128,7 +127,7 @@ def test_portions_add_up_to_the_gradient_of_whole_batches(toy, changes):
     stage.network.zero_grad(set_to_none=True)
     for batch in batches:
         out = stage.forward.output(batch.task, batch.rows, NO_DROPOUT)
-        stage.recipe.losses[batch.task](out, batch.target_R).mean().mul(batch.share).backward()
+        stage.losses[batch.task](out, batch.target_R).mean().mul(batch.share).backward()
     whole = {n: p.grad.to_dense() for n, p in stage.trained.items() if p.grad is not None}
     assert_close(found, whole, rtol=1e-4, atol=1e-6)
 
@@ -156,17 +155,17 @@ def test_surgery_on_portions_is_that_on_whole_batches(toy, method):
     )
     batches, weights = list(stage.stream.batches(0)), {"mood": 1.0, "same": 0.5, "alike": 2.0}
     for microbatch, _ in add_gradients(stage, batches, 0, weights):
-        stage.surgery.take(batches[microbatch.batch].task)
-    stage.surgery.give(0)
+        stage.surgery.stash(batches[microbatch.batch].task)
+    stage.surgery.combine(0)
     found = {name: p.grad.to_dense().clone() for name, p in stage.trained.items()}
     stage.surgery.state.clear()
     stage.network.zero_grad(set_to_none=True)
     for batch in batches:
         out = stage.forward.output(batch.task, batch.rows, NO_DROPOUT)
-        loss = stage.recipe.losses[batch.task](out, batch.target_R).mean()
+        loss = stage.losses[batch.task](out, batch.target_R).mean()
         (loss * batch.share * weights[batch.task]).backward()
-        stage.surgery.take(batch.task)
-    stage.surgery.give(0)
+        stage.surgery.stash(batch.task)
+    stage.surgery.combine(0)
     whole = {name: p.grad.to_dense() for name, p in stage.trained.items()}
     assert_close(found, whole, rtol=1e-4, atol=1e-5)
 
@@ -182,5 +181,5 @@ def test_losses_of_portions_add_up_to_that_of_their_batch(toy):
         totals[microbatch.batch] = totals.get(microbatch.batch, 0) + microbatch.share * loss
     for number, batch in enumerate(batches):
         out = stage.forward.output(batch.task, batch.rows, NO_DROPOUT)
-        whole = stage.recipe.losses[batch.task](out, batch.target_R).mean().item()
+        whole = stage.losses[batch.task](out, batch.target_R).mean().item()
         assert totals[number] == pytest.approx(whole, rel=1e-5)

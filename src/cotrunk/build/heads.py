@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from functools import partial
 
-from cotrunk.build.checks import complaints
 from cotrunk.config.settings import Settings
 from cotrunk.data.batches.text import PairFormat
-from cotrunk.errors import UserError, did_you_mean
+from cotrunk.errors import UserError, complaints, did_you_mean
 from cotrunk.kinds.losses import loss_for
 from cotrunk.kinds.task import Task
 from cotrunk.model.encoder.shape import Shape

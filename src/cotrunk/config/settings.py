@@ -122,11 +122,13 @@ class TaskPart(Part):
     weight: Annotated[float, Field(ge=0)] = 1.0
     label_smoothing: Share = 0.0
     batch: Positive | None = None
+    share: Annotated[float, Field(gt=0, lt=1)] | None = None
 
 
 class Train(Part):
-    """How training runs."""
+    """How training runs; ``tasks`` are those of a stage, None: all."""
 
+    tasks: Annotated[list[TaskName], Field(min_length=1)] | None = None
     epochs: Positive = 3
     batch: Positive = 32
     lr: Annotated[float, Field(gt=0, le=10)] = 5e-5
@@ -219,6 +221,9 @@ def check_settings(raw: dict[str, Any], *, place: str, changed: Collection[Keys]
         found = _findings(error, raw)
         raise UserError(*(written(keys) + line for keys, line in found.items())) from None
     wrong = [written(("train", "keep")) + line for line in _wrong_keep(settings)]
+    if settings.train.tasks is not None:
+        line = "train.tasks: only a stage has tasks of its own; write it under [[stages]]"
+        wrong.append(written(("train", "tasks")) + line)
     for number, changes in enumerate(settings.stages, start=1):
         stage = f"{written(('stages',))}stages {number}: "
         wrong += [stage + line for line in _wrong_stage(changes, settings)]
@@ -238,7 +243,13 @@ def _wrong_stage(changes: dict[str, Any], settings: Settings) -> list[str]:
     except ValidationError as error:
         return list(_findings(error, changes, Train).values())
     once = [key for key in ONCE_PER_RUN if key in changes]
-    return [f"{key} holds for the whole run; write it under [train]" for key in once]
+    wrong = [f"{key} holds for the whole run; write it under [train]" for key in once]
+    for name in changes.get("tasks") or []:
+        if name not in settings.tasks:
+            hint = did_you_mean(name, settings.tasks)
+            known = ", ".join(settings.tasks)
+            wrong.append(f"tasks: {name!r} is not a task; tasks are {known}{hint}")
+    return wrong
 
 
 def _idle_changes(changed: Collection[Keys], settings: Settings) -> list[str]:

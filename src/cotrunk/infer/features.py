@@ -15,7 +15,8 @@ import numpy as np
 import torch
 
 from cotrunk.data.batches.text import PairFormat, Template, pack_rows
-from cotrunk.data.tokens.cache import Corpus, CorpusRows, cache_folder, whole_or_not_at_all
+from cotrunk.data.tokens.cache import Corpus, CorpusRows, cache_folder
+from cotrunk.files import whole_folder
 from cotrunk.infer.batching import by_batch, row_tokens
 from cotrunk.model.encoder.dropout import NO_DROPOUT
 from cotrunk.model.sharing.network import Network
@@ -110,7 +111,7 @@ def encode_corpus(
     folder = cache_folder() / "features" / reading.digest(encoder)
     is_whole = partial(_is_whole, size=reading.size)
     if not is_whole(folder):
-        with whole_or_not_at_all(folder, is_whole) as beside:
+        with whole_folder(folder, is_whole) as beside:
             _encode(reading, beside, on_progress)
     vectors = {
         frozenset(path.stem.split("+")): np.memmap(path, np.float32, mode="r", shape=reading.size)

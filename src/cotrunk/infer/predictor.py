@@ -3,7 +3,7 @@
 import csv
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -12,17 +12,17 @@ from typing import Any, TextIO
 import numpy as np
 import torch
 
-from cotrunk.build.experiment import Model
 from cotrunk.data.batches.text import PairFormat, TokenIds
 from cotrunk.data.reading.examples import LISTED, Example, Rows, Source, text_fault
 from cotrunk.data.reading.labels import shown
 from cotrunk.data.tokens.tokenise import Tokeniser
 from cotrunk.errors import UserError, did_you_mean
+from cotrunk.files import without_nan
 from cotrunk.infer.batching import outputs
+from cotrunk.infer.model import Model
 from cotrunk.kinds.metrics import label_name, predict_labels
 from cotrunk.kinds.task import CERTAINTY, Task
 from cotrunk.model.heads import probabilities
-from cotrunk.runs.folder import without_nan
 
 CHUNK = 512
 """Rows: some seconds of work, after which it is told how far it is."""
@@ -87,15 +87,7 @@ class Predictor:
 
     def source(self, task: str, path: Path) -> Source:
         """How a task reads a file: as its training files, but without labels."""
-        part = self.model.settings.tasks[task]
-        return Source(
-            path,
-            tuple(part.text),
-            label=None,
-            id=part.id,
-            skip_bad_rows=part.skip_bad_rows,
-            quoting=part.quoting,
-        )
+        return replace(self.model.unlabelled[task], path=path)
 
     def answer_file(self, tasks: Sequence[str], rows: Rows) -> Iterator[Answered]:
         """Every row of a file that all of ``tasks`` read alike."""

@@ -43,7 +43,12 @@ def combiner(name: str, options: Mapping[str, Option] = MappingProxyType({})) ->
         raise UserError(f"gradients: {name!r} is not one of {', '.join(COMBINERS)}")
     method = COMBINERS[name]
     wrong = wrong_options(
-        "gradients", name, method, options, ranges=RANGES, words={"reduction": ("sum", "mean")}
+        "gradient_options",
+        name,
+        method,
+        options,
+        ranges=RANGES,
+        words={"reduction": ("sum", "mean")},
     )
     if wrong:
         raise UserError(*wrong)

@@ -20,6 +20,7 @@ from cotrunk.kinds.metrics import accuracy
 from cotrunk.kinds.task import Task
 from cotrunk.model.heads import HeadPlan
 from cotrunk.model.sharing.plan import Group
+from cotrunk.runs.events import Finding
 
 NEARLY_CONSTANT = 100
 PATIENCE = 20
@@ -27,20 +28,6 @@ LOOK_EVERY = 50
 PROBE_ROWS = 64
 LEAST_DECAY = 2.0**-25
 QUOTED = 3
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One mistake: ``name`` is the guard's, ``place`` a key, file, task or block."""
-
-    name: str
-    place: str
-    finding: str
-    fix: str
-    fatal: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.place}: {self.finding}; {self.fix} [{self.name}]"
 
 
 def on_dev(task: Task, predicted: np.ndarray, gold: np.ndarray) -> list[Finding]:

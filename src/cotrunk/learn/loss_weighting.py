@@ -49,7 +49,8 @@ def loss_weighting(
     if name not in LOSS_WEIGHTINGS:
         raise UserError(f"loss_weighting: {name!r} is not one of {', '.join(LOSS_WEIGHTINGS)}")
     method = LOSS_WEIGHTINGS[name]
-    wrong = wrong_options("loss_weighting", name, method, options, ranges={}, words={})
+    key = "loss_weighting_options"
+    wrong = wrong_options(key, name, method, options, ranges={}, words={})
     names = [task.name for task in tasks]
     if sorted(names) != sorted(initial):
         listed = ", ".join(initial) or "nothing"

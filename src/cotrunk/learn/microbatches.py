@@ -96,23 +96,23 @@ def add_gradients(
 
 def microbatch_loss(stage: Stage, batch: Batch, microbatch: Microbatch, step: int) -> Tensor:
     """The mean loss of a portion's rows, with what the smoothing adds."""
-    recipe, network, task = stage.recipe, stage.network, batch.task
+    task = batch.task
     rows = batch.rows[microbatch.chosen]
     target_R = batch.target_R[torch.from_numpy(microbatch.chosen)].to(stage.device)
     part = (microbatch.part,) if microbatch.part else ()  # the first is as a batch that is not cut
 
     def again(repeat: int = 0, perturb: Perturb = identity) -> Tensor:
         masks = DropoutStream(
-            recipe.seed, step, microbatch.batch, repeat, *part, device=stage.device
+            stage.seed, step, microbatch.batch, repeat, *part, device=stage.device
         )
         return stage.forward.output(task, rows, masks, perturb)
 
     def criterion(output_RO: Tensor) -> Tensor:
-        return recipe.losses[task](output_RO, target_R).mean()
+        return stage.losses[task](output_RO, target_R).mean()
 
     name = " ".join(str(number) for number in (step, microbatch.batch, *part))
-    random = generator(recipe.seed, f"smoothing {name}")
-    return recipe.regularizer(network.tasks[task], again, criterion, random)
+    random = generator(stage.seed, f"smoothing {name}")
+    return stage.regularizer(stage.network.tasks[task], again, criterion, random)
 
 
 def _apart(grads: Sequence[Tensor | None]) -> list[Tensor | None]:

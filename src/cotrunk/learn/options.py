@@ -9,7 +9,7 @@ Range = tuple[float, float]
 
 
 def wrong_options(
-    kind: str,
+    key: str,
     name: str,
     method: Callable[..., object],
     options: Mapping[str, Option],
@@ -17,7 +17,10 @@ def wrong_options(
     ranges: Mapping[str, Range],
     words: Mapping[str, tuple[str, ...]],
 ) -> list[str]:
-    """Each option must be the method's own: one of its words, in its range, or else above 0."""
+    """Each option must be the method's own: one of its words, in its range, or else above 0.
+
+    ``key`` is that of [train] with which each line begins.
+    """
     parameters = signature(method).parameters.values()
     known = [option.name for option in parameters if option.kind is Parameter.KEYWORD_ONLY]
     its_options = f"its options are {', '.join(known)}" if known else "it has no options"
@@ -25,9 +28,9 @@ def wrong_options(
     for option, value in options.items():
         rule = _broken_rule(option, value, ranges, words)
         if option not in known:
-            wrong.append(f"{kind}: {name} does not know {option!r}; {its_options}")
+            wrong.append(f"{key}: {name} does not know {option!r}; {its_options}")
         elif rule:
-            wrong.append(f"{kind}: {option} = {value!r} is not {rule}")
+            wrong.append(f"{key}.{option} = {value!r} is not {rule}")
     return wrong
 
 

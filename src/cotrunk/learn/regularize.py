@@ -35,7 +35,7 @@ def regularizer(name: str, options: Mapping[str, float] = MappingProxyType({})) 
     if name not in REGULARIZERS:
         raise UserError(f"regularize: {name!r} is not one of {', '.join(REGULARIZERS)}")
     method = REGULARIZERS[name]
-    wrong = wrong_options("regularize", name, method, options, ranges={}, words={})
+    wrong = wrong_options("regularize_options", name, method, options, ranges={}, words={})
     if wrong:
         raise UserError(*wrong)
     return partial(method, **options)

@@ -19,7 +19,6 @@ from cotrunk.learn.loss_weighting import LossWeighting
 from cotrunk.learn.optimizer import load_optimizer_state, optimizer_state, start_average
 from cotrunk.learn.regularize import Regularizer
 from cotrunk.model.sharing.network import Network
-from cotrunk.progress import OnProgress
 from cotrunk.runs.checkpoint import Checkpoint
 from cotrunk.runs.folder import RunFolder
 
@@ -27,68 +26,49 @@ Due = Literal["epoch", "never"] | int
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """The numbers of a stage of training that are not the network's or the data's."""
-
-    steps: int
-    seed: int
-    losses: Mapping[str, Loss]
-    regularizer: Regularizer
-    lr: float
-    schedule: Callable[[int], float]
-    clip: float
-    evaluate: Due
-    checkpoint: Due
-    keep: str
-    keep_each: bool
-    patience: int | None
-    ema: float | None
-    max_seconds: float | None
-    on_nan: Literal["stop", "skip"]
-    soft_l2: float
-    soft_trace: float
-
-
-@dataclass(frozen=True)
 class Stage:
-    """A stretch of training with its own recipe: ``first`` is the step at which it begins.
+    """A part of the training with its own settings, from step ``first`` on.
 
-    ``trained`` are the parameters that move, the others are frozen while it lasts; ``average`` is
-    their moving average, empty where none is asked for.
+    ``tasks`` are those that it trains. ``trained`` are the parameters that move; the others are
+    frozen while it lasts. ``average`` is the moving average of the trained ones, empty if none is
+    asked for.
     """
 
     first: int
+    steps: int
+    tasks: tuple[str, ...]
     network: Network
+    device: torch.device
+    seed: int
     trained: Mapping[str, torch.nn.Parameter]
     average: dict[str, Tensor]
     stream: Stream
     forward: Forward
     dev_forward: Forward
-    optimizer: torch.optim.Optimizer
-    surgery: Surgery | None
+    losses: Mapping[str, Loss]
+    regularizer: Regularizer
     loss_weighting: LossWeighting
+    surgery: Surgery | None
     watch: GradientWatch
-    recipe: Recipe
-    device: torch.device
+    optimizer: torch.optim.Optimizer
+    lr: float
+    schedule: Callable[[int], float]
+    clip: float
+    ema: float | None
+    soft_l2: float
+    soft_trace: float
+    on_nan: Literal["stop", "skip"]
+    evaluate: Due
+    checkpoint: Due
+    keep_each: bool
+    patience: int | None
 
     @property
     def last(self) -> int:
-        return self.first + self.recipe.steps
+        return self.first + self.steps
 
     def epoch(self, step: int) -> int:
         return self.stream.epoch_of(step - self.first)
-
-
-@dataclass(frozen=True)
-class StageSpec:
-    """A stage that is made when it begins: it may depend on what those before it learned.
-
-    ``make`` is given whom to tell how far it is, since encoding a corpus takes a while.
-    """
-
-    first: int
-    steps: int
-    make: Callable[[OnProgress], Stage]
 
 
 @dataclass
@@ -108,6 +88,10 @@ class Progress:
 
     def is_done(self, task: str, patience: int | None) -> bool:
         return patience is not None and self.stale.get(task, 0) >= patience
+
+    def are_done(self, stage: Stage) -> bool:
+        """All tasks that the stage trains have stopped early."""
+        return all(self.is_done(task, stage.patience) for task in stage.tasks)
 
 
 def save(stage: Stage, run: RunFolder, progress: Progress) -> Path:

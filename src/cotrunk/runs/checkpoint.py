@@ -8,12 +8,14 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError
+
+from cotrunk.files import sync
 
 if TYPE_CHECKING:  # importing torch takes seconds, and most readers of a run only want its JSON
     from torch import Tensor
@@ -87,11 +89,20 @@ def write_checkpoint(folder: Path, *, tensors: Tensors, documents: Mapping[str, 
 
 def read_checkpoint(folder: Path) -> Checkpoint:
     """Read and verify every file; anything unexpected is ``CheckpointDamaged``."""
+    return _read_steadily(folder, ("json", "safetensors"))
+
+
+def read_documents(folder: Path) -> dict[str, Json]:
+    """Read and verify the JSON files alone; of the others only that they are there in full size."""
+    return _read_steadily(folder, ("json",)).documents
+
+
+def _read_steadily(folder: Path, kinds: Sequence[str]) -> Checkpoint:
     while True:
         place = _place(folder)
         seen = _identity(place)
         try:
-            return _read(place)
+            return _read(place, kinds)
         except CheckpointError:
             # A training that runs now may have replaced the folder meanwhile: then look again.
             if _identity(_place(folder)) == seen:
@@ -120,15 +131,6 @@ def delete_checkpoint(folder: Path) -> None:
 def to_json(document: object) -> bytes:
     """The one JSON text of a document; a NaN is a ValueError, because JSON has no word for it."""
     return (json.dumps(document, indent=2, allow_nan=False) + "\n").encode()
-
-
-def sync(path: Path) -> None:
-    """Have a file, or the names inside a folder, survive a power cut."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _beside(folder: Path, suffix: str) -> Path:
@@ -163,20 +165,22 @@ def _seal(folder: Path) -> None:
     sync(folder)
 
 
-def _read(folder: Path) -> Checkpoint:
+def _read(folder: Path, kinds: Sequence[str]) -> Checkpoint:
     if not folder.is_dir():
         raise CheckpointError(f"{folder} is not there: no checkpoint was written under this name")
     checkpoint = Checkpoint(folder, documents={}, loaded={})
     try:
         for name, sha256 in _check_listing(folder).items():
-            data = _verified(folder / name, sha256)
             stem, _, kind = name.rpartition(".")
+            if kind not in ("json", "safetensors"):
+                raise CheckpointDamaged(folder / name, ".json or .safetensors", f".{kind}")
+            if kind not in kinds:
+                continue
+            data = _verified(folder / name, sha256)
             if kind == "json":
                 checkpoint.documents[stem] = _parse_json(folder / name, data)
-            elif kind == "safetensors":
-                checkpoint.loaded[stem] = _parse_tensors(folder / name, data)
             else:
-                raise CheckpointDamaged(folder / name, ".json or .safetensors", f".{kind}")
+                checkpoint.loaded[stem] = _parse_tensors(folder / name, data)
     except OSError as error:
         file = Path(error.filename or folder / MANIFEST)
         raise CheckpointDamaged(file, "a readable file", f"the error {error.strerror}") from error

@@ -2,26 +2,30 @@
 
 ::
 
-    run.json                    what was asked for
+    run.json                    what was asked for, and what it was made with
+    findings.json               what the guards found before training
     metrics.jsonl               one line per event; a pure function of the run, so no clock in it
     timing.jsonl                wall times, which differ from one run to the next
     checkpoints/step-00000200   to resume from
-    best, final                 checkpoints to use
+    best                        the network to use, its evaluation.json, and dev.safetensors: what
+                                it said about the dev rows, with their labels
+    final                       the network at the end
 """
 
 import fcntl
 import json
-import math
 import os
 import re
 import shutil
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
 
 from cotrunk.errors import UserError
+from cotrunk.files import sync, without_nan, write_whole
 from cotrunk.runs.checkpoint import (
     Checkpoint,
     CheckpointError,
@@ -30,10 +34,10 @@ from cotrunk.runs.checkpoint import (
     delete_checkpoint,
     looks_whole,
     read_checkpoint,
-    sync,
     to_json,
     write_checkpoint,
 )
+from cotrunk.runs.events import Finding
 
 
 class RunFolder:
@@ -84,7 +88,9 @@ class RunFolder:
 
     def _belongings(self) -> list[Path]:
         """What a run writes, as far as it is there."""
-        written = [self.metrics, self.timing, self.best, self.final, *self.path.glob("best-*")]
+        findings = self._document("findings")
+        written = [self.metrics, self.timing, findings, self.best, self.final]
+        written += self.path.glob("best-*")
         saved = self.checkpoints.iterdir() if self.checkpoints.is_dir() else ()
         return [*(place for place in written if place.exists()), *saved]
 
@@ -140,16 +146,8 @@ class RunFolder:
 
     def write_document(self, name: str, document: object) -> None:
         """Write ``name``.json, so that a reader sees the old text or the new, never a part."""
-        text, file = to_json(document), self._document(name)
-        growing = file.with_suffix(".json.tmp")
-        with _naming(file):
-            try:
-                growing.write_bytes(text)
-                sync(growing)
-                growing.rename(file)
-            finally:
-                growing.unlink(missing_ok=True)
-            sync(self.path)
+        write_whole(self._document(name), to_json(document))
+        sync(self.path)
 
     def read_document(self, name: str) -> Json:
         file = self._document(name)
@@ -171,6 +169,11 @@ class RunFolder:
 
     def append_timing(self, record: Mapping[str, object]) -> None:
         _append(self.timing, record)
+
+    def append_findings(self, step: int, findings: Sequence[Finding]) -> None:
+        """Beside the clock's: they depend on what was watched since training began or resumed."""
+        for finding in findings:
+            self.append_timing({"event": "guard", "step": step, **asdict(finding)})
 
     def read_metrics(self) -> list[dict[str, Any]]:
         """All whole lines: a last one that is being written, or was when the run died, is left."""
@@ -232,16 +235,12 @@ class RunFolder:
         return sorted({int(match[1]) for match in names if match}, reverse=True)
 
 
-def best_evaluation(run: RunFolder) -> dict[str, Any]:
-    """The evaluation that the kept network had."""
-    keep = run.read_document("run")["settings"]["train"]["keep"]
-    best: dict[str, Any] = {}
-    for record in run.read_metrics():
-        if record["event"] == "dev":
-            value = record["scores"][keep]["score"] if keep in record["scores"] else record[keep]
-            if not best or (value is not None and value > best["value"]):
-                best = {**record, "value": float("-inf") if value is None else value}
-    return best
+def unfinished(folder: Path, which: str) -> str:
+    """A note if more training may replace the network ``which`` of a run, else nothing."""
+    run = RunFolder(folder)
+    if not (run.path / which).is_dir() or run.is_finished:
+        return ""
+    return f"the training of {folder} has not finished, so its {which}/ may still change"
 
 
 def _append(path: Path, record: Mapping[str, object]) -> None:
@@ -266,14 +265,3 @@ def _naming(path: Path) -> Iterator[None]:
 def _whole_lines(path: Path) -> bytes:
     data = path.read_bytes() if path.exists() else b""
     return data[: data.rfind(b"\n") + 1]
-
-
-def without_nan(value: object) -> object:
-    """JSON has no word for NaN but null."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {key: without_nan(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [without_nan(inner) for inner in value]
-    return value

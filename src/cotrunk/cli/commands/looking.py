@@ -13,7 +13,7 @@ from cotrunk.build.heads import head_plans, pair_formats_of
 from cotrunk.build.plan import plan_of, projected_plan
 from cotrunk.build.sources import source_of
 from cotrunk.build.tasks import tasks_of
-from cotrunk.cli.commands.outputs import refuse_bad_target, write_whole
+from cotrunk.cli.commands.outputs import refuse_bad_target
 from cotrunk.cli.terminal import screen, tables
 from cotrunk.config import presets
 from cotrunk.config.settings import NAME, Settings, check_settings, read_settings
@@ -22,13 +22,15 @@ from cotrunk.data.reading.check import check
 from cotrunk.data.reading.examples import Source
 from cotrunk.data.tokens.tokenise import Tokeniser
 from cotrunk.errors import Errors, UserError
+from cotrunk.files import write_whole
 from cotrunk.kinds.task import Task
 from cotrunk.model.encoder.shape import Shape, named
 from cotrunk.model.heads import HeadPlan
 from cotrunk.model.sharing.parameter_table import ParameterTable, parameter_table
 from cotrunk.model.sharing.plan import make_plan, parse_partition
 from cotrunk.model.weights.pretrained import find, load_tokenizer
-from cotrunk.runs.folder import RunFolder, best_evaluation
+from cotrunk.runs.evaluation import read_evaluation
+from cotrunk.runs.folder import RunFolder
 
 Document = dict[str, Any]
 PLAN_OPTIONS = {
@@ -60,7 +62,7 @@ def init(arguments: Namespace) -> Document:
     if path.exists():
         raise UserError(f"{path} is already there; give another name with -o, or remove it first")
     refuse_bad_target(path)
-    write_whole(path, text)
+    write_whole(path, text.encode())
     screen.say(f"wrote {path}; now: cotrunk train {path} --out runs/{path.stem}")
     return {"config": str(path), "preset": arguments.preset}
 
@@ -226,7 +228,7 @@ def info(arguments: Namespace) -> Document:
     run = RunFolder.open(Path(arguments.folder))
     settings = _settings_of(run)
     steps = [entry for entry in run.read_metrics() if entry.get("event") == "step"]
-    kept = best_evaluation(run)
+    kept = read_evaluation(run.best)
     document: Document = {
         "run": str(run.path),
         "weights": settings.encoder.weights,
@@ -235,9 +237,9 @@ def info(arguments: Namespace) -> Document:
         "steps": len(steps),
         "finished": run.final.is_dir(),
         "checkpoints": sorted(path.name for path in run.checkpoints.glob("step-*")),
-        "best_step": kept.get("step"),
-        "scores": {task: kept["scores"][task] for task in settings.tasks} if kept else {},
-        "overall": {key: kept.get(key) for key in ("official", "mean")},
+        "best_step": kept.step if kept else None,
+        "scores": {task: kept.scores[task] for task in settings.tasks} if kept else {},
+        "overall": {key: kept.overall[key] if kept else None for key in ("official", "mean")},
     }
     if not arguments.json:
         tables.show_info(document)

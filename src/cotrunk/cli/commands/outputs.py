@@ -1,7 +1,6 @@
 """Files that a user named to be written."""
 
 import os
-import uuid
 from pathlib import Path
 
 from cotrunk.errors import UserError
@@ -15,19 +14,3 @@ def refuse_bad_target(path: Path) -> None:
         raise UserError(f"-o {path}: there is no folder {path.parent}; make it, or name another")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise UserError(f"-o {path}: you may not write there; name another place")
-
-
-def write_whole(path: Path, text: str) -> None:
-    """All or nothing: what was there stays until the new text is on disk."""
-    path = path.resolve()
-    replaceable = path.is_file() or not path.exists()  # a device is neither
-    growing = path.with_name(f"{path.name}.{uuid.uuid4().hex}") if replaceable else path
-    try:
-        growing.write_text(text, encoding="utf-8", newline="")
-        if replaceable:
-            growing.replace(path)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from error
-    finally:
-        if replaceable:
-            growing.unlink(missing_ok=True)

@@ -16,19 +16,22 @@ from typing import Any
 
 import numpy as np
 
-from cotrunk.build.experiment import Model, corpora_of, load_model
-from cotrunk.cli.commands.outputs import refuse_bad_target, write_whole
+from cotrunk.build.load import load_model
+from cotrunk.build.sources import corpora_of
+from cotrunk.cli.commands.outputs import refuse_bad_target
 from cotrunk.cli.terminal import screen, tables
 from cotrunk.data.reading.examples import Rows, Source
 from cotrunk.data.reading.files import BOM, open_table, place_of
 from cotrunk.data.tokens.cache import Corpus
 from cotrunk.errors import UserError, did_you_mean, plural
+from cotrunk.files import write_whole
 from cotrunk.infer.forward import Live
 from cotrunk.infer.int8 import refuse_where_int8_cannot_run, to_int8
+from cotrunk.infer.model import Model
 from cotrunk.infer.predictor import WRITERS, Answered, Predictor, object_of, write_minbert
 from cotrunk.kinds.metrics import Score, change, errors, label_name, overall, predict_labels
 from cotrunk.kinds.task import Task
-from cotrunk.learn.loop import outputs_on, scores_of
+from cotrunk.learn.evaluate import outputs_on, scores_of
 from cotrunk.progress import OnProgress, ProgressUpdate, ignore_progress
 from cotrunk.runs.checkpoint import CheckpointError
 
@@ -47,7 +50,7 @@ def evaluate(arguments: Namespace) -> Document:
     tasks = [model.network.tasks[name] for name in _chosen(arguments.task, model)]
     with screen.counting() as counter:
         corpora = corpora_of(
-            model.settings, tasks, arguments.split, model.base, model.tokenizer, on_progress=counter
+            model.sources, arguments.split, tasks, model.tokenizer, on_progress=counter
         )
     missing = [task.name for task in tasks if task.name not in corpora]
     if missing and (arguments.task or not corpora):
@@ -239,22 +242,22 @@ def _refused(rows: Rows) -> Sequence[str]:
 
 def _able(arguments: Namespace, model: Model, path: Path) -> list[str]:
     """The tasks to answer for: those asked for, else all whose columns the file has."""
-    chosen, parts = _chosen(arguments.task, model), model.settings.tasks
+    chosen, parts = _chosen(arguments.task, model), model.unlabelled
     if arguments.task:
         return chosen
     able, columns = [], []
     place = place_of(Path(arguments.file))
     for name in chosen:
         part = parts[name]
-        with open_table(path, needed=part.text, quoting=part.quoting, place=place) as table:
+        with open_table(path, needed=part.texts, quoting=part.quoting, place=place) as table:
             columns = list(table.columns)
-        if set(part.text) <= set(columns):
+        if set(part.texts) <= set(columns):
             able.append(name)
     if not able:
-        wanted = "; ".join(f"{name} reads {', '.join(parts[name].text)}" for name in chosen)
+        wanted = "; ".join(f"{name} reads {', '.join(parts[name].texts)}" for name in chosen)
         raise UserError(f"{place}: it has the columns {', '.join(columns)}, but {wanted}")
     for name in (name for name in chosen if name not in able):
-        missing = [text for text in parts[name].text if text not in columns]
+        missing = [text for text in parts[name].texts if text not in columns]
         screen.say(f"note: {name} is left out, for {place} has no column {', '.join(missing)}")
     return able
 
@@ -319,12 +322,12 @@ def _write_answers(
             text = io.StringIO()
             write_minbert(task, answered, text)
             targets[task.name].parent.mkdir(exist_ok=True)
-            write_whole(targets[task.name], text.getvalue())
+            write_whole(targets[task.name], text.getvalue().encode())
     else:
         path = targets[tasks[0].name]
         text = io.StringIO()
         WRITERS[arguments.format or path.suffix.lstrip(".")](tasks, answered, text)
-        write_whole(path, text.getvalue())
+        write_whole(path, text.getvalue().encode())
     for path in dict.fromkeys(targets.values()):
         screen.say(f"wrote {path}")
     return {"files": {name: str(path) for name, path in targets.items()}}

@@ -23,9 +23,10 @@ from rich.table import Table
 
 from cotrunk.cli.terminal.streams import IgnoreBrokenPipe
 from cotrunk.errors import plural
-from cotrunk.learn.loop import Evaluated, Event, Stepped
+from cotrunk.files import without_nan
 from cotrunk.progress import ProgressUpdate
-from cotrunk.runs.folder import RunFolder, without_nan
+from cotrunk.runs.events import Evaluated, Event, Finished, Stepped
+from cotrunk.runs.folder import unfinished
 
 PLAIN_EVERY_SECONDS = 10.0
 LIVE_EVERY_SECONDS = 0.2
@@ -56,9 +57,8 @@ def _err() -> IO[str]:
 
 def note_unfinished(folder: Path, which: str) -> None:
     """To be said before a network is used that more training may replace."""
-    run = RunFolder(folder)
-    if (run.path / which).is_dir() and not run.is_finished:
-        say(f"note: the training of {folder} has not finished, so its {which}/ may still change")
+    if note := unfinished(folder, which):
+        say(f"note: {note}")
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
@@ -179,18 +179,23 @@ def watching(title: str, *, steps: int, start: int) -> Watch:
     return _Live(title, steps, start) if sys.stderr.isatty() else _Plain(title, steps)
 
 
-def follow(events: Iterable[Event], watch: Watch) -> None:
+def follow(events: Iterable[Event], watch: Watch) -> Finished:
     """Drive a training to its end, showing where it is."""
     said: set[tuple[str, str]] = set()
     for event in events:
-        for finding in event.findings:
-            if (finding.name, finding.place) not in said:
-                said.add((finding.name, finding.place))
-                say(f"warning: {finding}")
-        if isinstance(event, Stepped):
-            watch.stepped(event)
-        else:
-            watch.evaluated(event)
+        match event:
+            case Stepped() | Evaluated():
+                for finding in event.findings:
+                    if (finding.name, finding.place) not in said:
+                        said.add((finding.name, finding.place))
+                        say(f"warning: {finding}")
+                if isinstance(event, Stepped):
+                    watch.stepped(event)
+                else:
+                    watch.evaluated(event)
+            case Finished():
+                return event
+    raise AssertionError("a training ends with Finished")
 
 
 def _losses(event: Stepped) -> str:

@@ -1,43 +1,16 @@
-"""Which tasks, when, how many rows: pure functions of (seed, epoch, step).
+"""The batches of an epoch and their rows: pure functions of (seed, epoch, step)."""
 
-A law says how an epoch is filled. Tasks that run out begin again, newly shuffled, so no task ends
-an epoch unless its law says so. Epochs count from 0.
-"""
-
-import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cotrunk.data.batches.samplers import SAMPLERS, Epoch, EpochPlan, Sampler, random_for
 from cotrunk.errors import UserError
-
-
-@dataclass(frozen=True)
-class Sampler:
-    """How an epoch is filled; every field is a number a user wrote. At most one sets the length.
-
-    ``steps_per_epoch`` counts optimizer steps. ``batches_per_epoch`` counts batches of every task:
-    as many steps where each step has all tasks, times the number of tasks where a step has one.
-    ``share_of_data`` is a share of the epoch that the law has by itself.
-    """
-
-    name: str
-    alpha: float = 1.0
-    temperature: float = 1.0
-    cap: int | None = None
-    steps_per_epoch: int | None = None
-    batches_per_epoch: int | None = None
-    share_of_data: float | None = None
-
-    def __post_init__(self) -> None:
-        wrong = [*_wrong_names(self), *_wrong_numbers(self)]
-        if wrong:
-            raise UserError(*(f"sampling: {line}" for line in wrong))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,40 +21,6 @@ class BatchSpec:
     index: int
     rows: int
     factor: float = 1.0
-
-
-@dataclass(frozen=True)
-class Epoch:
-    """What a law is asked to fill: epoch ``number`` of ``epochs``."""
-
-    sampler: Sampler
-    sizes: Mapping[str, int]
-    batch: Mapping[str, int]
-    seed: int
-    number: int
-    epochs: int
-
-    @property
-    def batches(self) -> dict[str, int]:
-        """How many batches one pass over each task is."""
-        return {task: math.ceil(size / self.batch[task]) for task, size in self.sizes.items()}
-
-
-Draw = Callable[[], NDArray[np.int64]]
-
-
-@dataclass(frozen=True)
-class EpochPlan:
-    """A law's answer: each task's share of the batches, and the tasks of every step.
-
-    ``draw`` gives the number of each step's one task, on demand; None: every step has all tasks.
-    """
-
-    shares: Mapping[str, float]
-    steps: int
-    draw: Draw | None
-    rows: Mapping[str, int]
-    factors: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -139,91 +78,6 @@ class Plan(TypedDict):
     batches: dict[str, int]
     rows: dict[str, int]
     factors: dict[str, float]
-
-
-def together(epoch: Epoch) -> EpochPlan:
-    """Every step has one batch of each task; an epoch shows about as many rows as the data hold."""
-    return _all_tasks(epoch, math.ceil(sum(epoch.batches.values()) / len(epoch.sizes)))
-
-
-def largest(epoch: Epoch) -> EpochPlan:
-    """Every step has one batch of each task, until the task with most batches is used up."""
-    return _all_tasks(epoch, max(epoch.batches.values()))
-
-
-def smallest(epoch: Epoch) -> EpochPlan:
-    """Every step has one batch of each task, until the task with fewest batches is used up."""
-    return _all_tasks(epoch, min(epoch.batches.values()))
-
-
-def scaled(epoch: Epoch) -> EpochPlan:
-    """n = most batches; a task's batch is ceil(N/n), its loss times (sum of the others' / own)."""
-    steps = max(epoch.batches.values())
-    rows = {task: math.ceil(size / steps) for task, size in epoch.sizes.items()}
-    everyone = sum(rows.values())
-    alone = len(rows) == 1
-    factors = {task: 1.0 if alone else (everyone - own) / own for task, own in rows.items()}
-    return replace(_all_tasks(epoch, steps), rows=rows, factors=factors)
-
-
-def sequential(epoch: Epoch) -> EpochPlan:
-    """One pass over the first task, then one over the second, in the order given."""
-    passes = {task: _share(batches, epoch.sampler) for task, batches in epoch.batches.items()}
-    if epoch.sampler.batches_per_epoch is not None:
-        passes = dict.fromkeys(passes, epoch.sampler.batches_per_epoch)
-    total = sum(passes.values())
-    shares = {task: batches / total for task, batches in passes.items()}
-    counts = list(passes.values())
-    return _plain(epoch, shares, total, lambda: np.repeat(np.arange(len(counts)), counts))
-
-
-def round_robin(epoch: Epoch) -> EpochPlan:
-    """One task per step, each in its turn; an epoch begins where the last one stopped."""
-    steps, tasks = _one_task_steps(epoch), len(epoch.sizes)
-    first = epoch.number * steps
-    return _plain(epoch, _even(epoch.sizes), steps, lambda: np.arange(first, first + steps) % tasks)
-
-
-def proportional(epoch: Epoch) -> EpochPlan:
-    """One task per step, p ~ N."""
-    return _drawn(epoch, 1.0)
-
-
-def square_root(epoch: Epoch) -> EpochPlan:
-    """One task per step, p ~ N^0.5."""
-    return _drawn(epoch, 0.5)
-
-
-def power(epoch: Epoch) -> EpochPlan:
-    """One task per step, p ~ N^alpha; alpha 1 is proportional, 0 uniform."""
-    return _drawn(epoch, epoch.sampler.alpha)
-
-
-def annealed(epoch: Epoch) -> EpochPlan:
-    """One task per step, p ~ N^a, a = 1 - 0.8 (e-1)/(E-1) in epoch e = 1..E; a = 1 when E = 1."""
-    return _drawn(epoch, 1.0 - 0.8 * epoch.number / max(epoch.epochs - 1, 1))
-
-
-def temperature(epoch: Epoch) -> EpochPlan:
-    """One task per step, p ~ min(N, cap)^(1/temperature)."""
-    return _drawn(epoch, 1.0 / epoch.sampler.temperature)
-
-
-SAMPLERS: dict[str, Callable[[Epoch], EpochPlan]] = {
-    "together": together,
-    "largest": largest,
-    "smallest": smallest,
-    "scaled": scaled,
-    "sequential": sequential,
-    "round-robin": round_robin,
-    "proportional": proportional,
-    "sqrt": square_root,
-    "power": power,
-    "annealed": annealed,
-    "temperature": temperature,
-}
-
-ALL_TASKS_PER_STEP = frozenset({"together", "largest", "smallest", "scaled"})
 
 
 def epoch_batches(
@@ -304,55 +158,6 @@ def _fill(
     return SAMPLERS[sampler.name](Epoch(sampler, sizes, batches, seed, epoch, epochs))
 
 
-def _all_tasks(epoch: Epoch, own_steps: int) -> EpochPlan:
-    steps = _steps(epoch.sampler, own_steps, steps_per_batch=1)
-    return _plain(epoch, _even(epoch.sizes), steps, None)
-
-
-def _drawn(epoch: Epoch, alpha: float) -> EpochPlan:
-    sizes = epoch.sizes.values()
-    cap = epoch.sampler.cap or max(sizes)
-    powers = np.array([min(size, cap) for size in sizes], dtype=np.float64) ** alpha
-    shares = powers / powers.sum()
-    steps = _one_task_steps(epoch)
-
-    def draw() -> NDArray[np.int64]:
-        random = _random("tasks", epoch.seed, epoch.number)
-        return random.choice(len(shares), size=steps, p=shares)
-
-    return _plain(epoch, dict(zip(epoch.sizes, shares.tolist(), strict=True)), steps, draw)
-
-
-def _plain(epoch: Epoch, shares: Mapping[str, float], steps: int, draw: Draw | None) -> EpochPlan:
-    return EpochPlan(shares, steps, draw, epoch.batch, dict.fromkeys(epoch.sizes, 1.0))
-
-
-def _even(tasks: Mapping[str, int]) -> dict[str, float]:
-    return dict.fromkeys(tasks, 1.0 / len(tasks))
-
-
-def _one_task_steps(epoch: Epoch) -> int:
-    return _steps(epoch.sampler, sum(epoch.batches.values()), steps_per_batch=len(epoch.sizes))
-
-
-def _steps(sampler: Sampler, own: int, *, steps_per_batch: int) -> int:
-    if sampler.steps_per_epoch is not None:
-        return sampler.steps_per_epoch
-    if sampler.batches_per_epoch is not None:
-        return sampler.batches_per_epoch * steps_per_batch
-    return _share(own, sampler)
-
-
-def _share(batches: int, sampler: Sampler) -> int:
-    # Rounded first: 0.07 * 100 is a little more than 7.
-    return math.ceil(round((sampler.share_of_data or 1.0) * batches, 9))
-
-
-def _random(purpose: str, *numbers: int) -> np.random.Generator:
-    digest = hashlib.blake2b(purpose.encode(), digest_size=8).digest()
-    return np.random.default_rng([int.from_bytes(digest, "big"), *numbers])
-
-
 # A step asks for a batch of each task in turn, so fewer places than tasks would never hit.
 @lru_cache(maxsize=32)
 def _orders(seed: int, task: str, size: int) -> Callable[[int, int], NDArray[np.uint32]]:
@@ -361,41 +166,7 @@ def _orders(seed: int, task: str, size: int) -> Callable[[int, int], NDArray[np.
     @lru_cache(maxsize=1)
     def order(epoch: int, passes: int) -> NDArray[np.uint32]:
         rows = np.arange(size, dtype=np.uint32)
-        _random(f"rows of {task}", seed, epoch, passes).shuffle(rows)
+        random_for(f"rows of {task}", seed, epoch, passes).shuffle(rows)
         return rows
 
     return order
-
-
-def _wrong_names(sampler: Sampler) -> list[str]:
-    if sampler.name not in SAMPLERS:
-        return [f"{sampler.name!r} is not one of {', '.join(SAMPLERS)}"]
-    wrong = []
-    if sampler.name != "power" and sampler.alpha != 1.0:
-        wrong.append(f"alpha is read by power only, but the law is {sampler.name}")
-    if sampler.name != "temperature" and (sampler.temperature != 1.0 or sampler.cap is not None):
-        wrong.append(f"temperature and cap are read by temperature only; the law is {sampler.name}")
-    if sampler.name == "sequential" and sampler.steps_per_epoch is not None:
-        wrong.append("sequential goes task by task: give batches_per_epoch, not steps_per_epoch")
-    return wrong
-
-
-def _wrong_numbers(sampler: Sampler) -> list[str]:
-    wrong = []
-    if not 0.0 <= sampler.alpha <= 1.0:
-        wrong.append(f"alpha = {sampler.alpha} is not in [0, 1]")
-    if not sampler.temperature >= 1.0:
-        wrong.append(f"temperature = {sampler.temperature} is not 1 or more")
-    counts = {
-        name: getattr(sampler, name) for name in ("cap", "steps_per_epoch", "batches_per_epoch")
-    }
-    for name, count in counts.items():
-        if count is not None and count < 1:
-            wrong.append(f"{name} = {count} is not 1 or more")
-    if sampler.share_of_data is not None and not 0.0 < sampler.share_of_data <= 1.0:
-        wrong.append(f"share_of_data = {sampler.share_of_data} is not in (0, 1]")
-    lengths = ("steps_per_epoch", "batches_per_epoch", "share_of_data")
-    given = [name for name in lengths if getattr(sampler, name) is not None]
-    if len(given) > 1:
-        wrong.append(f"{' and '.join(given)} each set the length of an epoch; give one")
-    return wrong

@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cotrunk.data.batches.samplers import Sampler
 from cotrunk.data.batches.sampling import (
     BatchSpec,
     EpochBatches,
-    Sampler,
     epoch_batches,
     probabilities,
     rows_of,
@@ -23,7 +23,7 @@ from cotrunk.data.tokens.cache import Corpus
 
 @dataclass(frozen=True)
 class Steps(Sequence[tuple[BatchSpec, ...]]):
-    """The turns of every optimizer step of an epoch: ``accumulate`` steps of the law make one."""
+    """The batches of every optimizer step of an epoch: ``accumulate`` sampler steps make one."""
 
     sampler_steps: EpochBatches
     accumulate: int
@@ -96,7 +96,7 @@ class Stream:
         return self._sampler_steps(epoch).counts()
 
     def planned(self, epoch: int) -> dict[str, float]:
-        """How many batches of each task its law expects an epoch to have."""
+        """How many batches of each task the sampler expects an epoch to have."""
         shares = probabilities(
             self.sampler, self.sizes, epoch=epoch, epochs=self.epochs, batch=self.batch
         )

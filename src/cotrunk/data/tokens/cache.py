@@ -2,15 +2,10 @@
 
 import hashlib
 import json
-import math
 import mmap
 import os
-import re
-import shutil
-import time
-import uuid
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO, Literal
@@ -22,6 +17,7 @@ from cotrunk.data.batches.text import TokenIds
 from cotrunk.data.reading.examples import Example, Rows, Source
 from cotrunk.data.tokens.encoded import Encoded
 from cotrunk.data.tokens.workers import encoded, workers_for
+from cotrunk.files import whole_folder, write_whole
 from cotrunk.kinds.task import Task
 from cotrunk.progress import OnProgress, ProgressUpdate, ignore_progress
 
@@ -29,8 +25,6 @@ FORMAT = 2
 CHUNK, CHUNK_LETTERS = 4096, 1 << 22
 HASH_BLOCK = 1 << 20
 SMALL = 1 << 25
-BEGUN = re.compile(r"[0-9a-f]{64}\.[0-9a-f]{32}")
-A_DAY = 24 * 60 * 60
 RELEASED_EVERY = 64
 """Rows. A page that was read stays in memory, with its neighbours: 64 kB for each row."""
 
@@ -121,7 +115,7 @@ def load_corpus(
     folder = cache_folder() / "tokens" / digest
     if not _is_whole(folder):
         crew = workers_for(source.path) if workers == "auto" else workers
-        with whole_or_not_at_all(folder, _is_whole) as beside:
+        with whole_folder(folder, _is_whole) as beside:
             _write(beside, task, source, tokenizer, crew, on_progress)
     return _open(folder, task.texts, content)
 
@@ -150,9 +144,7 @@ def file_digest(path: Path) -> str:
         while block := file.read(HASH_BLOCK):
             content.update(block)
     note.parent.mkdir(parents=True, exist_ok=True)
-    beside = note.with_name(f"{note.name}.{uuid.uuid4().hex}")
-    beside.write_text(json.dumps({"stamp": stamp, "sha256": content.hexdigest()}))
-    beside.rename(note)
+    write_whole(note, json.dumps({"stamp": stamp, "sha256": content.hexdigest()}).encode())
     return content.hexdigest()
 
 
@@ -182,42 +174,6 @@ def _write(
         "bytes": {file.name: file.stat().st_size for file in sorted(folder.iterdir())},
     }
     (folder / "about.json").write_text(json.dumps(about))
-
-
-@contextmanager
-def whole_or_not_at_all(folder: Path, is_whole: Callable[[Path], bool]) -> Iterator[Path]:
-    """A place beside ``folder`` to fill; it takes that name once nothing has failed."""
-    clear_leftovers(folder.parent)
-    beside = folder.with_name(f"{folder.name}.{uuid.uuid4().hex}")
-    beside.mkdir(parents=True)
-    try:
-        yield beside
-        try:
-            beside.rename(folder)
-        except OSError:
-            if not is_whole(folder):  # else another process was quicker
-                shutil.rmtree(folder, ignore_errors=True)  # something in it is lost or cut short
-                beside.rename(folder)
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
-
-
-def clear_leftovers(folder: Path) -> None:
-    """Remove what a process that was killed had begun: nothing was written there for a day.
-
-    Its age is asked for, not its process: that may run on another machine with the same home.
-    """
-    begun = [path for path in folder.glob("*.*") if BEGUN.fullmatch(path.name)]
-    for path in begun:
-        if time.time() - _last_written(path) > A_DAY:
-            shutil.rmtree(path, ignore_errors=True)  # another process may do so too
-
-
-def _last_written(folder: Path) -> float:
-    try:
-        return max(path.stat().st_mtime for path in (folder, *folder.iterdir()))
-    except OSError:  # it was finished or removed meanwhile
-        return math.inf
 
 
 def _is_whole(folder: Path) -> bool:

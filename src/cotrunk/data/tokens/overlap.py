@@ -1,12 +1,12 @@
 """Rows of one corpus that are also in another, whatever the size of the other."""
 
 import json
-import uuid
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cotrunk.data.tokens.cache import Corpus, cache_folder
+from cotrunk.files import write_whole
 
 BLOCK = 1 << 16
 
@@ -20,9 +20,7 @@ def shared_rows(train: Corpus, dev: Corpus) -> int:
         pass  # a missing or damaged note is written again
     shared = count_shared(train.fingerprint, dev.fingerprint)
     note.parent.mkdir(parents=True, exist_ok=True)
-    beside = note.with_name(f"{note.name}.{uuid.uuid4().hex}")
-    beside.write_text(json.dumps(shared))
-    beside.rename(note)
+    write_whole(note, json.dumps(shared).encode())
     return shared
 
 

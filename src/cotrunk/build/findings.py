@@ -1,0 +1,75 @@
+"""What can be seen to be wrong before the first step."""
+
+from collections.abc import Mapping, Sequence
+
+from cotrunk.build.stage import learning_rate_factors, loss_of, steps_of
+from cotrunk.config.settings import Settings
+from cotrunk.data.batches.sampling import dry_run
+from cotrunk.data.batches.stream import Stream
+from cotrunk.data.tokens.cache import Corpus
+from cotrunk.data.tokens.overlap import shared_rows
+from cotrunk.learn import guards
+from cotrunk.model.sharing.network import Network
+from cotrunk.model.sharing.plan import is_in_encoder
+from cotrunk.runs.events import Finding
+
+Corpora = Mapping[str, Corpus]
+
+
+def findings_before(
+    settings: Settings,
+    network: Network,
+    streams: Sequence[Stream],
+    *,
+    train: Corpora,
+    dev: Corpora,
+    test: Mapping[str, str],
+) -> list[Finding]:
+    """``test`` has the digests of test files, which are not read."""
+    found: list[Finding | None] = []
+    for stage, stream in zip(settings.stages_of_training, streams, strict=True):
+        frozen = stage.freeze == "encoder"
+        names = [
+            name
+            for name, parameter in network.named_parameters()
+            if parameter.ndim > 1 and not (frozen and is_in_encoder(name))
+        ]
+        factors = learning_rate_factors(stage, network.shape.layers, names)
+        rates = {stage.lr * factors.get(name, 1.0) for name in names}
+        found.append(guards.idle_decay(rates, stage.decay))
+        plans = dry_run(
+            stream.sampler, stream.sizes, batch=stream.batch, seed=stream.seed, epochs=stream.epochs
+        )
+        found += guards.starved_tasks(plans)
+    found += _unreached(settings, streams, train)
+    for task in network.tasks.values():
+        found.append(guards.unreachable_labels(task, network.head_plans[task.name]))
+        found.append(guards.rounded_output(task, loss_of(settings, task)))
+        if task.name in dev:
+            found += _dev_findings(task.name, train[task.name], dev[task.name], test)
+    return [finding for finding in found if finding is not None]
+
+
+def _unreached(settings: Settings, streams: Sequence[Stream], train: Corpora) -> list[Finding]:
+    """Over all stages together, each as long as it will be."""
+    stages = zip(settings.stages_of_training, streams, strict=True)
+    made = [steps_of(stage, stream) for stage, stream in stages]
+    whole = sum(stream.steps for stream in streams)
+    if not 0 < sum(made) < whole:
+        return []
+    specs = (
+        spec.task
+        for stream, steps in zip(streams, made, strict=True)
+        for step in range(steps)
+        for spec in stream.specs(step)
+    )
+    return guards.unreached_tasks(train, specs, steps=sum(made), whole=whole)
+
+
+def _dev_findings(task: str, train: Corpus, dev: Corpus, test: Mapping[str, str]) -> list[Finding]:
+    digests = {"train": train.digest, "dev": dev.digest}
+    same = guards.selected_by_test(task, digests | ({"test": test[task]} if task in test else {}))
+    if same:
+        return same
+    overlap = guards.train_dev_overlap(task, shared=shared_rows(train, dev), rows=len(dev))
+    return [overlap] if overlap else []

@@ -1,0 +1,196 @@
+"""Settings -> a run that can start. The place where all parts meet."""
+
+import json
+from collections.abc import Mapping
+from functools import partial
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer
+
+from cotrunk.build.checks import refuse_wrong_network, refuse_wrong_settings
+from cotrunk.build.extensions import NO_EXTENSIONS, Extensions
+from cotrunk.build.findings import findings_before
+from cotrunk.build.heads import head_plans, pair_formats_of
+from cotrunk.build.load import device_of, load_model, start_from
+from cotrunk.build.plan import plan_of, with_dropout
+from cotrunk.build.sources import Sources, corpora_of, sources_of
+from cotrunk.build.stage import make_stage, steps_of, stream_of
+from cotrunk.build.tasks import tasks_of
+from cotrunk.config.settings import Settings
+from cotrunk.data.batches.text import template_of
+from cotrunk.data.tokens.cache import Corpus, file_digest
+from cotrunk.data.tokens.workers import cores
+from cotrunk.errors import Errors, UserError, plural
+from cotrunk.kinds.task import Task
+from cotrunk.learn.run import Interrupt, Run
+from cotrunk.model.encoder.shape import Shape, config_from_shape
+from cotrunk.model.sharing.network import Network
+from cotrunk.model.sharing.plan import is_in_encoder
+from cotrunk.model.weights.initial import initialise
+from cotrunk.model.weights.pretrained import Pretrained, find, load_tokenizer
+from cotrunk.progress import OnProgress, ignore_progress
+from cotrunk.runs.environment import environment
+from cotrunk.runs.folder import RunFolder
+
+Corpora = Mapping[str, Mapping[str, Corpus]]
+"""By split and task."""
+
+
+def prepare(
+    settings: Settings,
+    base: Path,
+    out: Path,
+    *,
+    extensions: Extensions = NO_EXTENSIONS,
+    on_progress: OnProgress = ignore_progress,
+    interrupt: Interrupt | None = None,
+) -> Run:
+    """Check everything, read the data, build the network; only the token cache is written to.
+
+    ``base`` is what the settings' paths are relative to, ``out`` the run folder to be.
+    """
+    sources = sources_of(settings, base)
+    tasks = tasks_of(settings)
+    heads = head_plans(settings, tasks)
+    refuse_wrong_settings(settings, tasks, sources)
+    device = device_of(settings.train.device)
+    pretrained = find(settings.encoder.weights, base=base)
+    shape = with_dropout(pretrained.shape, settings)
+    plan, pair_formats = plan_of(settings, shape), pair_formats_of(settings, shape)
+    refuse_wrong_network(settings, plan, shape, tasks, heads)
+    trained = base / settings.train.init_from if settings.train.init_from else None
+    source = load_model(trained, extensions=extensions) if trained else None
+    warnings = use_threads(settings.train.threads)
+    tokenizer = load_tokenizer(pretrained)
+    template = template_of(tokenizer, segments=shape.segments)
+    read = _read(tasks, sources, tokenizer, on_progress)
+    network = Network(shape, plan, tasks, heads)
+    kept = _kept_tensors(pretrained.tensors, settings, shape)
+    drawn = initialise(network, kept, seed=settings.train.seed)
+    notes = _notes(read, drawn, bool(pretrained.tensors))
+    if source and trained:
+        notes += start_from(network, source, template, pair_formats)
+        if not RunFolder(trained).is_finished:
+            notes += (f"train.init_from: the training of {trained} has not finished",)
+    network.to(device)
+    streams = tuple(
+        stream_of(settings, train, read["train"], number=number)
+        for number, train in enumerate(settings.stages_of_training)
+    )
+    findings = findings_before(
+        settings,
+        network,
+        streams,
+        train=read["train"],
+        dev=read["dev"],
+        test={name: file_digest(source.path) for name, source in sources["test"].items()},
+    )
+    if any(finding.fatal for finding in findings):
+        raise UserError(*(str(finding) for finding in findings))
+    steps = map(steps_of, settings.stages_of_training, streams)
+    return Run(
+        folder=RunFolder(out),
+        network=network,
+        train=read["train"],
+        dev=read["dev"],
+        pair_formats=pair_formats,
+        template=template,
+        streams=streams,
+        ends=tuple(accumulate(steps)),
+        make_stage=partial(make_stage, settings),
+        keep=settings.train.keep,
+        max_seconds=settings.train.max_seconds,
+        record=_record(settings, base, pretrained, read),
+        documents=_documents(settings, base, shape, tokenizer),
+        notes=notes,
+        warnings=warnings,
+        findings=tuple(findings),
+        on_progress=on_progress,
+        interrupt=interrupt or Interrupt(),
+    )
+
+
+def _read(
+    tasks: list[Task], sources: Sources, tokenizer: Tokenizer, on_progress: OnProgress
+) -> dict[str, dict[str, Corpus]]:
+    read: dict[str, dict[str, Corpus]] = {}
+    errors = Errors()
+    for split in ("train", "dev"):
+        with errors.gathered():
+            read[split] = corpora_of(sources, split, tasks, tokenizer, on_progress=on_progress)
+    errors.refuse()
+    return read
+
+
+def use_threads(wanted: int | None) -> tuple[str, ...]:
+    """Give torch so many threads; warns if there are fewer cores."""
+    if wanted is None:
+        return ()
+    torch.set_num_threads(wanted)
+    if wanted <= cores():
+        return ()
+    are = "is" if cores() == 1 else "are"
+    return (
+        f"train.threads = {wanted}, but there {are} {plural(cores(), 'core')} here: "
+        "more threads only wait for each other",
+    )
+
+
+def _record(
+    settings: Settings, base: Path, pretrained: Pretrained, read: Corpora
+) -> dict[str, Any]:
+    """What run.json says."""
+    return {
+        "format": 1,
+        "settings": settings.model_dump(),
+        "base": str(base.resolve()),
+        "weights": pretrained.digest,
+        "data": {s: {t: c.digest for t, c in corpora.items()} for s, corpora in read.items()},
+        "threads": torch.get_num_threads(),
+        "environment": environment(),
+    }
+
+
+def _documents(
+    settings: Settings, base: Path, shape: Shape, tokenizer: Tokenizer
+) -> dict[str, object]:
+    """What a saved network needs besides its weights."""
+    return {
+        "settings": settings.model_dump(),
+        "base": str(base.resolve()),
+        "config": config_from_shape(shape),
+        "tokenizer": json.loads(tokenizer.to_str()),
+    }
+
+
+def _kept_tensors(
+    tensors: Mapping[str, torch.Tensor], settings: Settings, shape: Shape
+) -> dict[str, torch.Tensor]:
+    """Pretrained tensors without those of the top layers that are to start afresh."""
+    kept = shape.layers - settings.encoder.reset_layers
+    return {
+        name: tensor
+        for name, tensor in tensors.items()
+        if not (name.startswith("layers.") and int(name.split(".")[1]) >= kept)
+    }
+
+
+def _notes(read: Corpora, drawn: list[str], pretrained: bool) -> tuple[str, ...]:
+    """What a user should know before training begins."""
+    notes = []
+    for split, corpora in read.items():
+        for task, corpus in corpora.items():
+            if corpus.dropped_count:
+                dropped = plural(corpus.dropped_count, "bad row")
+                notes.append(f"{task} {split}: {dropped} dropped, the first: {corpus.dropped[0]}")
+            if corpus.unlabelled:
+                verb = "has" if corpus.unlabelled == 1 else "have"
+                unlabelled = f"{plural(corpus.unlabelled, 'row')} {verb} no label for it"
+                notes.append(f"{task} {split}: {unlabelled}")
+    fresh = [name for name in drawn if is_in_encoder(name)]
+    if pretrained and fresh:
+        notes.append(f"not in the weights, so drawn at random: {', '.join(fresh[:6])}")
+    return tuple(notes)

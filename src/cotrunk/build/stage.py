@@ -1,0 +1,191 @@
+"""One stage of training, made from the settings when it begins."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from torch.nn import Parameter
+
+from cotrunk.config.settings import Settings, Train
+from cotrunk.data.batches.samplers import DRAWN, Sampler
+from cotrunk.data.batches.stream import Stream
+from cotrunk.data.tokens.cache import Corpus
+from cotrunk.infer.features import Reading, encode_corpus, encoder_digest
+from cotrunk.infer.forward import Cached, Forward, Live
+from cotrunk.kinds.losses import Loss, loss_for
+from cotrunk.kinds.task import Task
+from cotrunk.learn.combine import combiner
+from cotrunk.learn.gradients import Surgery, blocks_of
+from cotrunk.learn.guards import GradientWatch
+from cotrunk.learn.loss_weighting import LossWeighting, loss_weighting
+from cotrunk.learn.optimizer import OPTIMIZERS, parameter_groups, schedule, start_average
+from cotrunk.learn.regularize import regularizer
+from cotrunk.learn.run import Run
+from cotrunk.learn.stage import Stage
+from cotrunk.model.sharing.network import Network
+from cotrunk.model.sharing.plan import Group, is_in_encoder
+from cotrunk.progress import OnProgress
+
+SEED_STRIDE = 0x9E3779B9
+USUAL_WARMUP = {"none": 0.0, "linear": 0.1, "cosine": 0.1, "one-cycle": 0.3}
+
+
+def tasks_in(settings: Settings, train: Train) -> tuple[str, ...]:
+    """The tasks that a stage trains, in the order of the config."""
+    return tuple(name for name in settings.tasks if train.tasks is None or name in train.tasks)
+
+
+def sampler_of(settings: Settings, train: Train) -> Sampler:
+    tasks = tasks_in(settings, train)
+    shares = [(name, share) for name in tasks if (share := settings.tasks[name].share) is not None]
+    return Sampler(
+        train.sampling,
+        alpha=train.alpha,
+        temperature=train.temperature,
+        cap=train.cap,
+        steps_per_epoch=train.steps_per_epoch and train.steps_per_epoch * train.accumulate,
+        batches_per_epoch=train.batches_per_epoch,
+        share_of_data=train.share_of_data,
+        # One task alone has all batches, whatever its share is beside others.
+        shares=tuple(shares) if len(tasks) > 1 and train.sampling in DRAWN else (),
+    )
+
+
+def stream_of(
+    settings: Settings, train: Train, corpora: Mapping[str, Corpus], *, number: int
+) -> Stream:
+    """The batches of stage ``number``; each stage has its own shuffles."""
+    tasks = tasks_in(settings, train)
+    batch = {name: settings.tasks[name].batch or train.batch for name in tasks}
+    seed = (train.seed + number * SEED_STRIDE) % 2**32
+    mine = {name: corpora[name] for name in tasks}
+    sampler = sampler_of(settings, train)
+    return Stream(mine, sampler, batch, seed, train.epochs, train.accumulate)
+
+
+def steps_of(train: Train, stream: Stream) -> int:
+    return stream.steps if train.max_steps is None else min(train.max_steps, stream.steps)
+
+
+def make_stage(settings: Settings, run: Run, number: int) -> Stage:
+    """Stage ``number`` of a run, from the network as it is now."""
+    train, stream, network = settings.stages_of_training[number], run.streams[number], run.network
+    names = tasks_in(settings, train)
+    tasks = [network.tasks[name] for name in names]
+    updated_by = updated_in_stage(network, names)
+    trained = {
+        name: parameter
+        for name, parameter in network.named_parameters()
+        if updated_by[name] and not (train.freeze == "encoder" and is_in_encoder(name))
+    }
+    for name, parameter in network.named_parameters():  # an earlier stage may have frozen it
+        parameter.requires_grad_(name in trained)
+    weighting = weighting_of(settings, train, tasks)
+    factors = learning_rate_factors(train, network.shape.layers, list(trained))
+    groups = parameter_groups(trained.items(), lr=train.lr, decay=train.decay, factors=factors)
+    mine = {name: run.train[name] for name in names}
+    return Stage(
+        first=run.first_step(number),
+        steps=run.ends[number] - run.first_step(number),
+        tasks=names,
+        network=network,
+        device=next(network.parameters()).device,
+        seed=train.seed,
+        trained=trained,
+        average=start_average(trained) if train.ema is not None else {},
+        stream=stream,
+        forward=forward_of(run, mine, train, on_progress=run.on_progress_or_stop),
+        dev_forward=forward_of(run, run.dev, train, on_progress=run.on_progress_or_stop),
+        losses={task.name: loss_of(settings, task) for task in tasks},
+        regularizer=regularizer(train.regularize, train.regularize_options),
+        loss_weighting=weighting,
+        surgery=surgery_of(train, names, trained, updated_by, weighting),
+        watch=GradientWatch(trained, updated_by),
+        optimizer=OPTIMIZERS[train.optimizer](groups),
+        lr=train.lr,
+        schedule=schedule_of(train, steps=stream.steps),
+        clip=train.clip,
+        ema=train.ema,
+        soft_l2=settings.sharing.soft.l2,
+        soft_trace=settings.sharing.soft.trace,
+        on_nan=train.on_nan,
+        evaluate=train.evaluate,
+        checkpoint=train.checkpoint,
+        keep_each=train.keep_each,
+        patience=train.early_stopping,
+    )
+
+
+def updated_in_stage(network: Network, tasks: Sequence[str]) -> dict[str, Group]:
+    """Whose losses move each parameter while only ``tasks`` are trained; perhaps nobody's."""
+    return {name: group & frozenset(tasks) for name, group in network.updated_by().items()}
+
+
+def weighting_of(settings: Settings, train: Train, tasks: Sequence[Task]) -> LossWeighting:
+    weights = {task.name: settings.tasks[task.name].weight for task in tasks}
+    return loss_weighting(train.loss_weighting, tasks, weights, train.loss_weighting_options)
+
+
+def surgery_of(
+    train: Train,
+    tasks: Sequence[str],
+    trained: Mapping[str, Parameter],
+    updated_by: Mapping[str, Group],
+    weighting: LossWeighting,
+) -> Surgery | None:
+    """None where gradients are simply added up and nobody asks for their lengths."""
+    if train.gradients == "sum" and not weighting.needs_norms:
+        return None
+    return Surgery(
+        blocks_of(trained.items(), updated_by),
+        tasks,
+        combiner(train.gradients, train.gradient_options),
+        seed=train.seed if train.gradient_seed is None else train.gradient_seed,
+        scope=train.gradient_scope,
+    )
+
+
+def schedule_of(train: Train, *, steps: int) -> Callable[[int], float]:
+    warmup = USUAL_WARMUP[train.schedule] if train.warmup is None else train.warmup
+    return schedule(train.schedule, steps=max(steps, 1), warmup=warmup)
+
+
+def forward_of(
+    run: Run, corpora: Mapping[str, Corpus], train: Train, *, on_progress: OnProgress
+) -> Forward:
+    """The way of rows through the network; a frozen encoder is passed only once.
+
+    Projected attention lies inside the encoder: with it there is nothing to keep.
+    """
+    network = run.network
+    device = next(network.parameters()).device
+    if train.freeze != "encoder" or network.projected is not None:
+        return Live(network, corpora, run.pair_formats, run.template, device)
+    encoder = encoder_digest(network)
+    features = {
+        task: encode_corpus(
+            Reading(network, task, corpus, run.pair_formats[task], run.template),
+            encoder,
+            on_progress=on_progress,
+        )
+        for task, corpus in corpora.items()
+    }
+    return Cached(network, features, device)
+
+
+def learning_rate_factors(train: Train, layers: int, names: Sequence[str]) -> dict[str, float]:
+    """Heads at their own rate; each layer further from the heads slower by ``layer_decay``."""
+    head = (train.head_lr or train.lr) / train.lr
+    factors = {}
+    for name in names:
+        place, second = name.split(".")[:2]
+        if place == "layers":
+            factors[name] = train.layer_decay ** (layers - 1 - int(second))
+        elif place == "embeddings":
+            factors[name] = train.layer_decay**layers
+        elif place in ("heads", "neck", "pooled_norm", "projected"):
+            factors[name] = head
+    return {name: factor for name, factor in factors.items() if factor != 1}
+
+
+def loss_of(settings: Settings, task: Task) -> Loss:
+    part = settings.tasks[task.name]
+    return loss_for(task, part.loss, smoothing=part.label_smoothing)

@@ -1,0 +1,191 @@
+"""Train a config: as an iterator of events, or in one call."""
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from warnings import warn
+
+from cotrunk.build.extensions import NO_EXTENSIONS, Extensions
+from cotrunk.build.load import load_model
+from cotrunk.build.prepare import prepare
+from cotrunk.build.resume import refuse_foreign, resumed
+from cotrunk.config.settings import Settings, read_settings
+from cotrunk.errors import UserError
+from cotrunk.infer.predictor import Predictor
+from cotrunk.learn.loop import train as train_network
+from cotrunk.learn.run import Interrupt, Run
+from cotrunk.progress import OnProgress, ignore_progress
+from cotrunk.runs.checkpoint import Checkpoint
+from cotrunk.runs.events import Event, Finding, Finished, Started
+from cotrunk.runs.folder import RunFolder
+
+
+@dataclass(frozen=True)
+class TrainedRun:
+    """A training that ended. ``scores`` and ``overall`` are those of the best network.
+
+    They are empty, and ``best_step`` None, if it was never evaluated.
+    """
+
+    folder: Path
+    steps: int
+    seconds: float
+    parameters: int
+    best_step: int | None
+    scores: Mapping[str, Mapping[str, Any]]
+    overall: Mapping[str, float | None]
+    extensions: Extensions = NO_EXTENSIONS
+
+    def load(self, *, which: str = "best") -> Predictor:
+        """The trained network, ready to answer."""
+        return Predictor(
+            load_model(self.folder, which=which, device="auto", extensions=self.extensions)
+        )
+
+
+def train(
+    config: str | Path,
+    out: str | Path,
+    *,
+    resume: bool = False,
+    force: bool = False,
+    overrides: Sequence[str] = (),
+    extensions: Extensions = NO_EXTENSIONS,
+) -> TrainedRun:
+    """Train a config into a run folder, silently; warnings are Python's."""
+    events = train_events(
+        config, out, resume=resume, force=force, overrides=overrides, extensions=extensions
+    )
+    said: set[str] = set()
+    finished: Finished | None = None
+    for event in events:
+        for warning in warnings_of(event):
+            if warning not in said:
+                said.add(warning)
+                warn(warning, stacklevel=3)
+        finished = event if isinstance(event, Finished) else None
+    assert finished is not None
+    best = finished.best
+    return TrainedRun(
+        finished.folder,
+        finished.steps,
+        finished.seconds,
+        finished.parameters,
+        best_step=best.step if best else None,
+        scores=best.scores if best else {},
+        overall=best.overall if best else {},
+        extensions=extensions,
+    )
+
+
+def train_events(
+    config: str | Path,
+    out: str | Path,
+    *,
+    resume: bool = False,
+    force: bool = False,
+    overrides: Sequence[str] = (),
+    extensions: Extensions = NO_EXTENSIONS,
+    on_progress: OnProgress = ignore_progress,
+    interrupt: Interrupt | None = None,
+) -> Generator[Event]:
+    """What happens while a config is trained; training goes on as events are asked for.
+
+    ``on_progress`` is told of what takes long between events. Setting ``interrupt.signal``, from a
+    signal handler or another thread, ends the training after its step with a checkpoint, and
+    raises ``Interrupted``.
+    """
+    if isinstance(overrides, str):
+        raise UserError(f"overrides: give a list, as in overrides=[{overrides!r}]")
+    path = Path(config)
+    settings = read_settings(path, list(overrides))
+    return train_settings(
+        settings,
+        path.parent,
+        Path(out),
+        resume=resume,
+        force=force,
+        extensions=extensions,
+        on_progress=on_progress,
+        interrupt=interrupt,
+    )
+
+
+def train_settings(
+    settings: Settings,
+    base: Path,
+    out: Path,
+    *,
+    resume: bool = False,
+    force: bool = False,
+    extensions: Extensions = NO_EXTENSIONS,
+    on_progress: OnProgress = ignore_progress,
+    interrupt: Interrupt | None = None,
+) -> Generator[Event]:
+    """As ``train_events``, of settings that were read; their paths are relative to ``base``."""
+    refuse_force_alone(force=force, resume=resume)
+    goes_on = resume and RunFolder(out).settings.exists()
+    if goes_on:
+        refuse_foreign(RunFolder(out))
+    else:
+        RunFolder.refuse_taken(out)
+
+    def ready() -> Run:
+        return prepare(
+            settings,
+            base,
+            out,
+            extensions=extensions,
+            on_progress=on_progress,
+            interrupt=interrupt,
+        )
+
+    if goes_on:
+        with RunFolder(out).lock():
+            before = RunFolder(out).read_document("run")
+            run, start = resumed(ready(), before, force=force)
+            yield _started(run, start, _whence(run, start), resumed=True)
+            yield from train_network(run, start)
+        return
+    run = ready()
+    note = [f"nothing to resume in {out}: starting a new run"] if resume else []
+    with RunFolder.create(out).lock():
+        run.folder.write_document("run", run.record)
+        yield _started(run, None, *note, resumed=False)
+        yield from train_network(run, None)
+
+
+def refuse_force_alone(*, force: bool, resume: bool) -> None:
+    if force and not resume:
+        raise UserError(
+            "--force: it resumes a run although something has changed; give --resume too"
+        )
+
+
+def warnings_of(event: Event) -> list[str]:
+    """What a caller should not miss."""
+    findings: Sequence[Finding] = getattr(event, "findings", ())
+    own = event.warnings if isinstance(event, Started) else ()
+    return [*own, *map(str, findings)]
+
+
+def _started(run: Run, start: Checkpoint | None, *notes: str, resumed: bool) -> Started:
+    return Started(
+        folder=run.folder.path,
+        step=start.documents["state"]["step"] if start else 0,
+        steps=run.steps,
+        resumed=resumed,
+        parameters=run.parameters,
+        notes=(*run.notes, *notes),
+        warnings=run.warnings,
+        findings=run.findings,
+    )
+
+
+def _whence(run: Run, start: Checkpoint | None) -> str:
+    if start is None:
+        return "no checkpoint yet: starting over"
+    step = start.documents["state"]["step"]
+    over = "; nothing is left to train" if step == run.steps else ""
+    return f"going on after step {step}{over}"

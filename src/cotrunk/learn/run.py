@@ -1,0 +1,76 @@
+"""What all stages of a training share."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from cotrunk.data.batches.stream import Stream
+from cotrunk.data.batches.text import PairFormat, Template
+from cotrunk.data.tokens.cache import Corpus
+from cotrunk.learn.stage import Stage
+from cotrunk.model.sharing.network import Network
+from cotrunk.progress import OnProgress, ProgressUpdate, ignore_progress
+from cotrunk.runs.events import Finding
+from cotrunk.runs.folder import RunFolder
+
+
+@dataclass
+class Interrupt:
+    """Set by a signal handler, looked at between steps and between batches of an evaluation."""
+
+    signal: int | None = None
+
+    def check(self) -> None:
+        if self.signal is not None:
+            raise Interrupted(self.signal)
+
+
+class Interrupted(Exception):
+    def __init__(self, signal: int) -> None:
+        super().__init__(f"interrupted by signal {signal}")
+        self.signal = signal
+
+
+@dataclass(frozen=True)
+class Run:
+    """A training, checked and read, that has not changed its folder yet.
+
+    Steps count through all stages. ``ends`` are those after which the stages end unless they stop
+    early; ``make_stage`` is called when a stage begins, because it may depend on what those before
+    it learned. ``record`` becomes run.json; ``documents`` are saved with every network that is
+    kept. ``keep`` names the score that decides which network is the best.
+    """
+
+    folder: RunFolder
+    network: Network
+    train: Mapping[str, Corpus]
+    dev: Mapping[str, Corpus]
+    pair_formats: Mapping[str, PairFormat]
+    template: Template
+    streams: tuple[Stream, ...]
+    ends: tuple[int, ...]
+    make_stage: Callable[["Run", int], Stage]
+    keep: str
+    max_seconds: float | None
+    record: Mapping[str, object]
+    documents: Mapping[str, object]
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    on_progress: OnProgress = ignore_progress
+    interrupt: Interrupt = field(default_factory=Interrupt)
+
+    @property
+    def steps(self) -> int:
+        return self.ends[-1]
+
+    @property
+    def parameters(self) -> int:
+        return sum(parameter.numel() for parameter in self.network.parameters())
+
+    def first_step(self, stage: int) -> int:
+        return self.ends[stage - 1] if stage else 0
+
+    def on_progress_or_stop(self, update: ProgressUpdate) -> None:
+        """The progress callback of long operations while training: it also stops them on demand."""
+        self.interrupt.check()
+        self.on_progress(update)
