@@ -22,13 +22,15 @@ from cotrunk.build.stages import (
     refuse_senseless_training,
     stream_of,
 )
-from cotrunk.build.tasks import tasks_of
+from cotrunk.build.tasks import bound_tasks, fitted_tasks, tasks_of, with_fitted_kinds
 from cotrunk.config.settings import Settings, check_settings
 from cotrunk.data.batches.stream import Stream
 from cotrunk.data.batches.text import PairFormat, Template, template_of
 from cotrunk.data.reading.examples import Source
 from cotrunk.data.tokens.cache import Corpus, file_digest, load_corpus
 from cotrunk.errors import Errors, UserError, plural
+from cotrunk.kinds import KINDS
+from cotrunk.kinds.kind import Kind
 from cotrunk.kinds.task import Task
 from cotrunk.learn.stage import StageSpec
 from cotrunk.model.encoder.shape import Shape, config_from_shape, shape_from_config
@@ -100,10 +102,14 @@ def corpora_of(
 
 
 def prepare(
-    settings: Settings, base: Path, *, on_progress: OnProgress = ignore_progress
+    settings: Settings,
+    base: Path,
+    *,
+    kinds: Mapping[str, type[Kind]] = KINDS,
+    on_progress: OnProgress = ignore_progress,
 ) -> PreparedRun:
     """Check everything, read the data, build the network; only the token cache is written to."""
-    tasks = tasks_of(settings)
+    tasks = tasks_of(settings, kinds)
     heads = head_plans(settings, tasks)
     _refuse_missing_files(settings)
     pretrained = find(settings.encoder.weights, base=base)
@@ -112,6 +118,7 @@ def prepare(
     refuse_senseless_freezing(settings, plan)
     refuse_senseless_training(settings)
     tokenizer = load_tokenizer(pretrained)
+    tasks = bound_tasks(fitted_tasks(settings, tasks, base), tokenizer)
     template = template_of(tokenizer, segments=shape.segments)
     read: dict[str, dict[str, Corpus]] = {}
     errors = Errors()
@@ -127,7 +134,7 @@ def prepare(
     notes = _notes(read, drawn, bool(pretrained.tensors))
     if settings.train.init_from:
         trained = base / settings.train.init_from
-        notes += start_from(network, load_model(trained), template, pair_formats)
+        notes += start_from(network, load_model(trained, kinds=kinds), template, pair_formats)
         if not RunFolder(trained).is_finished:
             notes += (f"train.init_from: the training of {trained} has not finished",)
     refuse_idle_methods(settings, network)
@@ -146,7 +153,7 @@ def prepare(
         "threads": torch.get_num_threads(),
     }
     documents: dict[str, object] = {
-        "settings": settings.model_dump(),
+        "settings": with_fitted_kinds(settings, tasks).model_dump(),
         "base": str(base.resolve()),
         "config": config_from_shape(shape),
         "tokenizer": json.loads(tokenizer.to_str()),
@@ -226,7 +233,13 @@ def _notes(
     return tuple(notes)
 
 
-def load_model(folder: Path, *, which: str = "best", device: str = "cpu") -> Model:
+def load_model(
+    folder: Path,
+    *,
+    which: str = "best",
+    device: str = "cpu",
+    kinds: Mapping[str, type[Kind]] = KINDS,
+) -> Model:
     """A trained network from a run folder, verified."""
     run = RunFolder.open(folder)
     place = run.path / which
@@ -240,13 +253,13 @@ def load_model(folder: Path, *, which: str = "best", device: str = "cpu") -> Mod
         raise UserError(f"{folder} has no {which}/: {why}")
     checkpoint = read_checkpoint(place)
     documents = checkpoint.documents
-    settings = check_settings(documents["settings"], place=f"{place}/settings.json")
+    settings = check_settings(documents["settings"], place=f"{place}/settings.json", kinds=kinds)
     shape = shape_from_config(documents["config"], f"{place}/config.json")
-    tasks = tasks_of(settings)
+    tokenizer = Tokenizer.from_str(json.dumps(documents["tokenizer"]))
+    tasks = bound_tasks(tasks_of(settings, kinds), tokenizer)
     network = Network(shape, plan_of(settings, shape), tasks, head_plans(settings, tasks))
     network.load_state_dict(checkpoint.tensors("model"), strict=True)
     network.to(device_of(device))
-    tokenizer = Tokenizer.from_str(json.dumps(documents["tokenizer"]))
     return Model(
         network,
         tokenizer,

@@ -12,7 +12,7 @@ from cotrunk.data.tokens.overlap import shared_rows
 from cotrunk.errors import UserError
 from cotrunk.infer.features import Reading, encode_corpus, encoder_digest
 from cotrunk.infer.forward import Cached, Forward, Live
-from cotrunk.kinds.losses import Loss, loss_for
+from cotrunk.kinds.kind import Loss
 from cotrunk.kinds.task import Task
 from cotrunk.learn import guards
 from cotrunk.learn.combine import combiner
@@ -151,8 +151,9 @@ def forward_of(
     """
     network = inputs.network
     device = next(network.parameters()).device
+    live = Live(network, corpora, inputs.pair_formats, inputs.template, device)
     if not frozen or network.projected is not None:
-        return Live(network, corpora, inputs.pair_formats, inputs.template, device)
+        return live
     encoder = encoder_digest(network)
     features = {
         task: encode_corpus(
@@ -161,8 +162,9 @@ def forward_of(
             on_progress=on_progress,
         )
         for task, corpus in corpora.items()
+        if not network.tasks[task].is_about_tokens
     }
-    return Cached(network, features, device)
+    return Cached(network, features, live, device)
 
 
 def recipe_of(
@@ -334,4 +336,4 @@ def _dev_findings(inputs: Inputs, task: str, test: Mapping[str, str]) -> list[Fi
 
 def loss_of(settings: Settings, task: Task) -> Loss:
     part = settings.tasks[task.name]
-    return loss_for(task, part.loss, smoothing=part.label_smoothing)
+    return task.labels.loss(part.loss, smoothing=part.label_smoothing)

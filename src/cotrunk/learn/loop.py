@@ -13,7 +13,7 @@ from cotrunk.data.batches.stream import Batch
 from cotrunk.data.tokens.cache import Corpus
 from cotrunk.errors import UserError
 from cotrunk.infer.forward import Forward
-from cotrunk.kinds.metrics import Score, overall, predict_labels, score
+from cotrunk.kinds.metrics import Score, overall
 from cotrunk.learn import guards
 from cotrunk.learn.guards import Finding
 from cotrunk.learn.microbatches import add_gradients
@@ -267,7 +267,7 @@ def measure(stage: Stage, ctx: RunContext, progress: Progress) -> Evaluated:
         ctx.keep(network, run.best)
     keep_each(stage, ctx, progress, scores)
     epoch = stage.epoch(max(progress.step - 1, stage.first))
-    shown = {task: {"score": s.score, "low": s.low, "high": s.high} for task, s in scores.items()}
+    shown = {task: _recorded(score) for task, score in scores.items()}
     run.append_metrics(
         {"event": "dev", "step": progress.step, "epoch": epoch, "scores": shown, **overall(scores)}
     )
@@ -277,8 +277,8 @@ def measure(stage: Stage, ctx: RunContext, progress: Progress) -> Evaluated:
         for name, output in found.items()
         for finding in guards.on_dev(
             network.tasks[name],
-            predict_labels(network.tasks[name], output),
-            np.asarray(dev[name].label),
+            network.tasks[name].labels.predict_labels(output),
+            network.tasks[name].labels.shaped(np.asarray(dev[name].target)),
         )
     ]
     _note(run, progress, findings)
@@ -311,9 +311,16 @@ def scores_of(
 ) -> dict[str, Score]:
     """The score of every task on its labelled rows."""
     return {
-        task: score(network.tasks[task], output, np.asarray(corpora[task].label))
+        task: network.tasks[task].labels.scores(
+            output, np.asarray(corpora[task].target), counts=corpora[task].site_counts()
+        )
         for task, output in found.items()
     }
+
+
+def _recorded(score: Score) -> dict[str, object]:
+    bounds = {"score": score.score, "low": score.low, "high": score.high}
+    return {"metric": score.metric, **bounds, "more": score.more}
 
 
 def kept_score(scores: Mapping[str, Score], keep: str) -> float:

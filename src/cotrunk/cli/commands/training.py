@@ -20,7 +20,6 @@ from cotrunk.config.settings import Settings, read_settings
 from cotrunk.data.batches.sampling import dry_run
 from cotrunk.data.tokens.workers import cores
 from cotrunk.errors import UserError, plural
-from cotrunk.kinds.metrics import baseline
 from cotrunk.learn.loop import Interrupt, Interrupted, RunContext
 from cotrunk.learn.loop import train as train_network
 from cotrunk.model.sharing.network import Network
@@ -305,4 +304,8 @@ def _baselines(run: Document) -> dict[str, float]:
     dev = corpora_of(
         model.settings, tasks, "dev", model.base, model.tokenizer, on_progress=ignore_progress
     )
-    return {task.name: baseline(task, np.asarray(dev[task.name].label)) for task in tasks}
+    return {
+        task.name: task.labels.baseline(np.asarray(dev[task.name].target))
+        for task in tasks
+        if task.labels.can_answer
+    }
