@@ -53,3 +53,13 @@ class Errors:
         """Each line once: tasks and splits may share a file, and its bad rows."""
         if self.lines:
             raise UserError(*dict.fromkeys(self.lines))
+
+
+def shown(value: object, longest: int = 60) -> str:
+    """What was found, on one printable line."""
+    if isinstance(value, str):
+        return repr(value) if len(value) <= longest else f"{value[:longest]!r}... (cut)"
+    if value is None or isinstance(value, bool | int | float):
+        found = "nothing" if value is None else repr(value)
+        return found if len(found) <= longest else f"{found[:longest]}... (cut)"
+    return f"a value of type {type(value).__name__}"

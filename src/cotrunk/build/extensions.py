@@ -4,6 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from cotrunk.kinds import KINDS
+from cotrunk.kinds.kind import Kind
+
 
 @dataclass(frozen=True)
 class Extensions:
@@ -13,8 +16,13 @@ class Extensions:
     A run that was trained with extensions is loaded and resumed with the same ones.
     """
 
-    kinds: Mapping[str, Any] = field(default_factory=dict)
+    kinds: Mapping[str, type[Kind]] = field(default_factory=dict)
     places: Sequence[Callable[[Any], Sequence[Any]]] = ()
+
+    @property
+    def all_kinds(self) -> dict[str, type[Kind]]:
+        """The package's own kinds and these."""
+        return {**KINDS, **self.kinds}
 
 
 NO_EXTENSIONS = Extensions()

@@ -1,12 +1,10 @@
 """Settings -> how each task reads its texts and answers, all errors at once."""
 
 from collections.abc import Mapping
-from functools import partial
 
 from cotrunk.config.settings import Settings
 from cotrunk.data.batches.text import PairFormat
-from cotrunk.errors import UserError, complaints, did_you_mean
-from cotrunk.kinds.losses import loss_for
+from cotrunk.errors import UserError, did_you_mean
 from cotrunk.kinds.task import Task
 from cotrunk.model.encoder.shape import Shape
 from cotrunk.model.heads import HeadPlan, Read
@@ -20,7 +18,9 @@ def head_plans(settings: Settings, tasks: list[Task]) -> dict[str, HeadPlan]:
         raise UserError(*wrong)
     return {
         name: HeadPlan(
-            pooling=part.pooling or settings.encoder.pooling,
+            pooling="tokens"
+            if by_name[name].is_about_tokens
+            else part.pooling or settings.encoder.pooling,
             pair=part.pair,
             reads=tuple(
                 Read(read, part.reading.what, part.reading.gradient) for read in part.reads
@@ -34,12 +34,14 @@ def head_plans(settings: Settings, tasks: list[Task]) -> dict[str, HeadPlan]:
 
 def _wrong_head(settings: Settings, task: Task, tasks: Mapping[str, Task]) -> list[str]:
     part, place = settings.tasks[task.name], f"tasks.{task.name}"
-    wrong = complaints(partial(loss_for, task, part.loss, smoothing=part.label_smoothing))
+    wrong = _wrong_loss(settings, task) + _wrong_token_head(settings, task)
     if task.texts == 1 and part.pair != "joined":
         wrong.append(f"{place}.pair = {part.pair!r} needs two texts, but text names one column")
     cosine = part.pair == "cosine" and task.texts == 2
-    if cosine and task.kind != "score":
-        wrong.append(f'{place}.pair = "cosine" answers a score, but the kind is {task.kind}')
+    if cosine and task.labels.span is None:
+        wrong.append(
+            f'{place}.pair = "cosine" needs kind = "score" with a range; found {part.kind}'
+        )
     if cosine and part.reads:
         wrong.append(f'{place}.reads: pair = "cosine" has no layer to read with; use "all"')
     if part.swap and (task.texts == 1 or part.pair != "joined"):
@@ -52,6 +54,8 @@ def _wrong_head(settings: Settings, task: Task, tasks: Mapping[str, Task]) -> li
             wrong.append(f"{place}.reads: {read!r} is no task; tasks are {', '.join(tasks)}{hint}")
         elif read == task.name:
             wrong.append(f"{place}.reads: a task cannot read itself; leave {read!r} out")
+        elif tasks[read].is_about_tokens != task.is_about_tokens:
+            wrong.append(f"{place}.reads: {read!r} is about words, {task.name} about texts, or not")
         elif tasks[read].texts > task.texts:
             wrong.append(f"{place}.reads: {read!r} needs two texts, but {task.name} has one")
         elif tasks[read].texts == 2 and _pairing(settings, read) != _pairing(settings, task.name):
@@ -67,6 +71,32 @@ def _wrong_head(settings: Settings, task: Task, tasks: Mapping[str, Task]) -> li
             f"{place}.reads: heads cannot read in a circle: {' reads '.join(circle)}; "
             "leave one of these reads out"
         )
+    return wrong
+
+
+def _wrong_loss(settings: Settings, task: Task) -> list[str]:
+    part = settings.tasks[task.name]
+    try:
+        task.labels.loss(part.loss, smoothing=part.label_smoothing)
+    except ValueError as error:
+        return [f"tasks.{task.name}.{error}"]
+    return []
+
+
+def _wrong_token_head(settings: Settings, task: Task) -> list[str]:
+    """What a task about tokens cannot have: vectors of whole texts, or texts read one by one."""
+    part, place = settings.tasks[task.name], f"tasks.{task.name}"
+    if not task.is_about_tokens:
+        return []
+    wrong = []
+    if part.pooling is not None:
+        wrong.append(f"{place}.pooling: kind {part.kind} is about tokens, which are not pooled")
+    if part.pair != "joined" or part.swap:
+        wrong.append(
+            f'{place}: kind {part.kind} is about tokens; it needs pair = "joined", no swap'
+        )
+    if task.labels.reads_words and task.texts == 2:
+        wrong.append(f"{place}.text: kind {part.kind} reads the words of one column; found two")
     return wrong
 
 

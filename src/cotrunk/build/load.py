@@ -13,7 +13,7 @@ from cotrunk.build.extensions import NO_EXTENSIONS, Extensions
 from cotrunk.build.heads import head_plans, pair_formats_of
 from cotrunk.build.plan import plan_of
 from cotrunk.build.sources import sources_of, unlabelled_sources
-from cotrunk.build.tasks import tasks_of
+from cotrunk.build.tasks import bound_tasks, tasks_of
 from cotrunk.config.settings import check_settings
 from cotrunk.data.batches.text import PairFormat, Template, template_of
 from cotrunk.errors import UserError
@@ -33,19 +33,21 @@ def load_model(
     *,
     which: str = "best",
     device: str = "cpu",
-    extensions: Extensions = NO_EXTENSIONS,  # noqa: ARG001 - for tasks_of and plan_of
+    extensions: Extensions = NO_EXTENSIONS,
 ) -> Model:
     """A trained network from a run folder, verified."""
     place = _saved_network(RunFolder.open(folder), which)
     checkpoint = read_checkpoint(place)
     documents = checkpoint.documents
-    settings = check_settings(documents["settings"], place=f"{place}/settings.json")
+    settings = check_settings(
+        documents["settings"], place=f"{place}/settings.json", kinds=extensions.all_kinds
+    )
     shape = shape_from_config(documents["config"], f"{place}/config.json")
-    tasks = tasks_of(settings)
+    tokenizer = Tokenizer.from_str(json.dumps(documents["tokenizer"]))
+    tasks = bound_tasks(tasks_of(settings, extensions.all_kinds), tokenizer)
     network = Network(shape, plan_of(settings, shape), tasks, head_plans(settings, tasks))
     network.load_state_dict(checkpoint.tensors("model"), strict=True)
     network.to(device_of(device))
-    tokenizer = Tokenizer.from_str(json.dumps(documents["tokenizer"]))
     return Model(
         network,
         tokenizer,

@@ -18,7 +18,7 @@ from cotrunk.build.load import device_of, load_model, start_from
 from cotrunk.build.plan import plan_of, with_dropout
 from cotrunk.build.sources import Sources, corpora_of, sources_of
 from cotrunk.build.stage import make_stage, steps_of, stream_of
-from cotrunk.build.tasks import tasks_of
+from cotrunk.build.tasks import bound_tasks, fitted_tasks, tasks_of, with_fitted_kinds
 from cotrunk.config.settings import Settings
 from cotrunk.data.batches.text import template_of
 from cotrunk.data.tokens.cache import Corpus, file_digest
@@ -53,7 +53,7 @@ def prepare(
     ``base`` is what the settings' paths are relative to, ``out`` the run folder to be.
     """
     sources = sources_of(settings, base)
-    tasks = tasks_of(settings)
+    tasks = tasks_of(settings, extensions.all_kinds)
     heads = head_plans(settings, tasks)
     refuse_wrong_settings(settings, tasks, sources)
     device = device_of(settings.train.device)
@@ -65,6 +65,7 @@ def prepare(
     source = load_model(trained, extensions=extensions) if trained else None
     warnings = use_threads(settings.train.threads)
     tokenizer = load_tokenizer(pretrained)
+    tasks = bound_tasks(fitted_tasks(settings, tasks, base), tokenizer)
     template = template_of(tokenizer, segments=shape.segments)
     read = _read(tasks, sources, tokenizer, on_progress)
     network = Network(shape, plan, tasks, heads)
@@ -104,7 +105,7 @@ def prepare(
         keep=settings.train.keep,
         max_seconds=settings.train.max_seconds,
         record=_record(settings, base, pretrained, read),
-        documents=_documents(settings, base, shape, tokenizer),
+        documents=_documents(with_fitted_kinds(settings, tasks), base, shape, tokenizer),
         notes=notes,
         warnings=warnings,
         findings=tuple(findings),

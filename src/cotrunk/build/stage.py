@@ -10,7 +10,7 @@ from cotrunk.data.batches.stream import Stream
 from cotrunk.data.tokens.cache import Corpus
 from cotrunk.infer.features import Reading, encode_corpus, encoder_digest
 from cotrunk.infer.forward import Cached, Forward, Live
-from cotrunk.kinds.losses import Loss, loss_for
+from cotrunk.kinds.kind import Loss
 from cotrunk.kinds.task import Task
 from cotrunk.learn.combine import combiner
 from cotrunk.learn.gradients import Surgery, blocks_of
@@ -157,8 +157,9 @@ def forward_of(
     """
     network = run.network
     device = next(network.parameters()).device
+    live = Live(network, corpora, run.pair_formats, run.template, device)
     if train.freeze != "encoder" or network.projected is not None:
-        return Live(network, corpora, run.pair_formats, run.template, device)
+        return live
     encoder = encoder_digest(network)
     features = {
         task: encode_corpus(
@@ -167,8 +168,9 @@ def forward_of(
             on_progress=on_progress,
         )
         for task, corpus in corpora.items()
+        if not network.tasks[task].is_about_tokens
     }
-    return Cached(network, features, device)
+    return Cached(network, features, live, device)
 
 
 def learning_rate_factors(train: Train, layers: int, names: Sequence[str]) -> dict[str, float]:
@@ -188,4 +190,4 @@ def learning_rate_factors(train: Train, layers: int, names: Sequence[str]) -> di
 
 def loss_of(settings: Settings, task: Task) -> Loss:
     part = settings.tasks[task.name]
-    return loss_for(task, part.loss, smoothing=part.label_smoothing)
+    return task.labels.loss(part.loss, smoothing=part.label_smoothing)

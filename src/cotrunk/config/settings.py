@@ -9,8 +9,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 from pydantic_core import ErrorDetails
 
+from cotrunk.config.kinds import Kinds, kind_findings
 from cotrunk.config.overrides import Keys, apply_changes, is_changed
 from cotrunk.errors import UserError, did_you_mean
+from cotrunk.kinds import KINDS
 
 Share = Annotated[float, Field(ge=0, lt=1)]
 Positive = Annotated[int, Field(ge=1)]
@@ -97,13 +99,16 @@ class Reading(Part):
 
 
 class TaskPart(Part):
-    """One task: what it predicts, from which columns of which files, and how."""
+    """One task: what it predicts, from which columns of which files, and how.
 
-    kind: Literal["classes", "binary", "score"]
-    classes: Annotated[int, Field(ge=2, le=10_000)] | list[str] | None = None
-    range: Annotated[list[float], Field(min_length=2, max_length=2)] | None = None
+    Other keys are those of its kind (`config.kinds`).
+    """
+
+    model_config = ConfigDict(extra="allow")
+
+    kind: str
     text: Annotated[list[str], Field(min_length=1, max_length=2)]
-    label: str
+    label: str | None = None
     id: str | None = None
     train: str | None = None
     dev: str | None = None
@@ -118,7 +123,7 @@ class TaskPart(Part):
     head: Head = Head()
     reads: list[TaskName] = []
     reading: Reading = Reading()
-    loss: Literal["cross-entropy", "binary-cross-entropy", "probability-mse", "mse"] | None = None
+    loss: str | None = None
     weight: Annotated[float, Field(ge=0)] = 1.0
     label_smoothing: Share = 0.0
     batch: Positive | None = None
@@ -191,7 +196,7 @@ ONCE_PER_RUN = ("device", "init_from", "keep", "max_seconds", "seed", "threads")
 """Keys of [train] that a stage cannot change."""
 
 
-def read_settings(path: Path, changes: list[str] | None = None) -> Settings:
+def read_settings(path: Path, changes: list[str] | None = None, kinds: Kinds = KINDS) -> Settings:
     """The file's settings with ``key=value`` changes applied; all errors at once."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -209,17 +214,22 @@ def read_settings(path: Path, changes: list[str] | None = None) -> Settings:
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{path}: not valid TOML; {error}") from None
     changed = apply_changes(raw, changes or [])
-    return check_settings(raw, place=str(path), changed=changed)
+    return check_settings(raw, place=str(path), changed=changed, kinds=kinds)
 
 
-def check_settings(raw: dict[str, Any], *, place: str, changed: Collection[Keys] = ()) -> Settings:
+def check_settings(
+    raw: dict[str, Any], *, place: str, changed: Collection[Keys] = (), kinds: Kinds = KINDS
+) -> Settings:
     """An error is at ``place``, or with ``--set`` if it lies within what was ``changed``."""
     written = partial(_place, place=place, changed=changed)
+    found: dict[Keys, str] = {}
     try:
         settings = Settings.model_validate(raw)
     except ValidationError as error:
-        found = _findings(error, raw)
-        raise UserError(*(written(keys) + line for keys, line in found.items())) from None
+        found = _findings(error, raw, kinds=kinds)
+    found |= kind_findings(raw, kinds, common=TaskPart.model_fields, explain=_rule)
+    if found:
+        raise UserError(*(written(keys) + line for keys, line in found.items()))
     wrong = [written(("train", "keep")) + line for line in _wrong_keep(settings)]
     if settings.train.tasks is not None:
         line = "train.tasks: only a stage has tasks of its own; write it under [[stages]]"
@@ -273,13 +283,16 @@ def _wrong_keep(settings: Settings) -> list[str]:
 
 
 def _findings(
-    error: ValidationError, raw: dict[str, Any], root: type[BaseModel] = Settings
+    error: ValidationError,
+    raw: dict[str, Any],
+    root: type[BaseModel] = Settings,
+    kinds: Kinds = KINDS,
 ) -> dict[Keys, str]:
     """What is wrong, by where it is wrong."""
     lines: dict[Keys, str] = {}
     for details in error.errors(include_url=False):
         keys = _path(details, raw)
-        found, rule = _finding(keys, details, root)
+        found, rule = _finding(keys, details, root, kinds)
         # The arms of a union fail one by one: one line lists what would do.
         before = lines.get(keys)
         name = ".".join(keys) or "the file"
@@ -302,14 +315,16 @@ def _path(details: ErrorDetails, raw: dict[str, Any]) -> Keys:
     return tuple(path)
 
 
-def _finding(path: Keys, details: ErrorDetails, root: type[BaseModel]) -> tuple[str, str]:
+def _finding(
+    path: Keys, details: ErrorDetails, root: type[BaseModel], kinds: Kinds
+) -> tuple[str, str]:
     """What was found and what the rule is."""
     if details["type"] == "extra_forbidden":
         known = _keys(path[:-1], root)
         hint = did_you_mean(path[-1], known) or f"; known: {', '.join(known)}"
         return " is not a setting", hint
     if details["type"] == "missing":
-        return " is missing: ", _why_needed(path[-1])
+        return " is missing: ", _why_needed(path[-1], kinds)
     return f" = {_shown(details['input'])}: ", _rule(details)
 
 
@@ -319,6 +334,7 @@ RULES = {
     "string_type": "must be text in quotes",
     "bool_type": "must be true or false",
     "list_type": "must be a list",
+    "tuple_type": "must be a list",
     "dict_type": "must be a table",
     "model_type": "must be a table",
     "finite_number": "must be a finite number",
@@ -349,12 +365,11 @@ def _rule(details: ErrorDetails) -> str:
     return said.format(**context) if said else details["msg"][0].lower() + details["msg"][1:]
 
 
-def _why_needed(key: str) -> str:
+def _why_needed(key: str, kinds: Kinds) -> str:
     return {
         "tasks": "name at least one task, as in [tasks.sentiment]",
-        "kind": 'write kind = "classes", "binary" or "score"',
+        "kind": f"write one of {', '.join(kinds)}",
         "text": 'name the one or two text columns, as in text = ["sentence"]',
-        "label": 'name the label column, as in label = "sentiment"',
     }.get(key, "it has no default")
 
 

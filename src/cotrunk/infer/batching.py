@@ -8,9 +8,10 @@ from typing import TypeVar
 import numpy as np
 import torch
 
-from cotrunk.data.batches.text import PairFormat, Template, TokenIds, pack_rows, tokens_of
+from cotrunk.data.batches.text import PairFormat, Template, pack_rows, tokens_of, visible_sites
 from cotrunk.data.tokens.cache import CorpusRows
 from cotrunk.infer.threads import in_order
+from cotrunk.kinds.rows import LoadedRows, TokenIds
 from cotrunk.model.encoder.dropout import NO_DROPOUT
 from cotrunk.model.sharing.network import Network
 from cotrunk.progress import OnProgress, ProgressUpdate, ignore_progress
@@ -21,35 +22,85 @@ LEAST_TOKENS, TOKENS_ON_CPU, TOKENS_ON_GPU = 128, 1024, 4096
 time than with 4096.
 """
 Result = TypeVar("Result")
+Load = Callable[[np.ndarray], LoadedRows]
+"""Rows by number -> all that is known of them, the sites that will be cut off included."""
 
 
 def outputs(
     network: Network,
-    rows: Sequence[TokenIds],
+    load: Load,
+    tokens: np.ndarray,
     pair_format: PairFormat,
     template: Template,
     tasks: Sequence[str],
     *,
     on_progress: OnProgress = ignore_progress,
 ) -> dict[str, np.ndarray]:
-    """What each task says about every row, as [rows, outputs] in the order of ``rows``."""
-    found = {task: np.empty((len(rows), network.tasks[task].outputs), np.float32) for task in tasks}
+    """The evidence of each task about every row, or about every site, in the order of the rows.
+
+    ``tokens`` is what each row costs. Sites that were cut off have NaN. The tasks are all about
+    rows or all about tokens.
+    """
+    found: dict[str, _Collected] = {task: _Collected(len(tokens)) for task in tasks}
     done, what = 0, f"answering {', '.join(tasks)}"
     device = next(network.parameters()).device
 
     @torch.inference_mode()
-    def answer(chosen: np.ndarray) -> dict[str, np.ndarray]:
-        text, index = pack_rows(template, [rows[row] for row in chosen], pair_format)
+    def answer(chosen: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray | None]:
+        rows = load(chosen)
+        marks = None
+        if rows.sites is not None:
+            marks = visible_sites(template, rows, pair_format)
+            rows = rows.at_sites(marks)
+        text, index = pack_rows(template, rows.pieces, pair_format, rows.sites)
         out = network(text.to(device), index.to(device), tasks, NO_DROPOUT)
-        return {task: out[task].float().cpu().numpy() for task in tasks}
+        target = torch.from_numpy(rows.target).to(device)
+        kept = {
+            task: network.tasks[task].labels.evidence(out[task].float(), target).cpu().numpy()
+            for task in tasks
+        }
+        if marks is None:
+            return kept, None
+        counts = np.fromiter(map(len, marks), np.int64, len(marks))
+        return {task: _spread(kept[task], np.concatenate(marks)) for task in tasks}, counts
 
-    with closing(by_batch(answer, row_tokens(rows, pair_format, template), device)) as batches:
-        for chosen, out in batches:
+    with closing(by_batch(answer, tokens, device)) as batches:
+        for chosen, (kept, counts) in batches:
             for task in tasks:
-                found[task][chosen] = out[task]
+                found[task].add(chosen, kept[task], counts)
             done += len(chosen)
-            on_progress(ProgressUpdate(what, len(chosen), done / len(rows)))
-    return found
+            on_progress(ProgressUpdate(what, len(chosen), done / len(tokens)))
+    return {task: found[task].in_order(network.tasks[task].outputs) for task in tasks}
+
+
+def _spread(values: np.ndarray, mark_N: np.ndarray) -> np.ndarray:
+    """Values where there is a mark, NaN elsewhere."""
+    spread = np.full((len(mark_N), values.shape[1]), np.nan, np.float32)
+    spread[mark_N] = values
+    return spread
+
+
+class _Collected:
+    """What batches say about their rows, put into the order of all rows."""
+
+    def __init__(self, rows: int) -> None:
+        self.rows = rows
+        self.of_rows: np.ndarray | None = None
+        self.of_sites: dict[int, np.ndarray] = {}
+
+    def add(self, chosen: np.ndarray, values: np.ndarray, counts: np.ndarray | None) -> None:
+        if counts is not None:
+            parts = np.split(values, np.cumsum(counts)[:-1])
+            self.of_sites.update(zip(chosen.tolist(), parts, strict=True))
+            return
+        if self.of_rows is None:
+            self.of_rows = np.empty((self.rows, values.shape[1]), np.float32)
+        self.of_rows[chosen] = values
+
+    def in_order(self, outputs: int) -> np.ndarray:
+        if self.of_sites:
+            return np.concatenate([self.of_sites[row] for row in range(self.rows)])
+        return np.empty((0, outputs), np.float32) if self.of_rows is None else self.of_rows
 
 
 def by_batch(

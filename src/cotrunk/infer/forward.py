@@ -9,30 +9,37 @@ import torch
 from torch import Tensor
 
 from cotrunk.data.batches.packing import RowIndex
-from cotrunk.data.batches.text import PairFormat, Template, pack_rows
+from cotrunk.data.batches.text import PairFormat, Template, pack_rows, visible_sites
 from cotrunk.data.tokens.cache import Corpus, CorpusRows
 from cotrunk.infer.batching import outputs, row_tokens
 from cotrunk.infer.features import Features
+from cotrunk.kinds.rows import LoadedRows
 from cotrunk.model.encoder.dropout import NO_DROPOUT, DropoutStream
 from cotrunk.model.sharing.network import Network, Perturb, identity
 from cotrunk.model.sharing.owned import States
 from cotrunk.progress import OnProgress, ProgressUpdate, ignore_progress
 
 ROWS_PER_BATCH = 4096
+EVALUATION = 0x6465
+"""Where a step has its seed in a random key: every evaluation of some rows is the same."""
+RandomKey = tuple[int, ...]
+"""What the choices of a kind that prepares its rows depend on, beside the rows."""
 
 
 class Forward(Protocol):
     """How a task's rows, by number, become its outputs."""
 
-    def tokens(self, task: str, rows: np.ndarray) -> np.ndarray:
-        """How many of each row go through the encoder."""
+    def load(self, task: str, rows: np.ndarray, random_key: RandomKey) -> LoadedRows:
+        """All that a step needs of some rows, read once."""
         ...
 
     def output(
-        self, task: str, rows: np.ndarray, masks: DropoutStream, perturb: Perturb = identity
+        self, rows: LoadedRows, masks: DropoutStream, perturb: Perturb = identity
     ) -> Tensor: ...
 
-    def outputs(self, task: str, *, on_progress: OnProgress = ignore_progress) -> np.ndarray: ...
+    def outputs(self, task: str, *, on_progress: OnProgress = ignore_progress) -> np.ndarray:
+        """What an evaluation keeps of every row or site, in row order."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -45,26 +52,41 @@ class Live:
     template: Template
     device: torch.device
 
-    def tokens(self, task: str, rows: np.ndarray) -> np.ndarray:
-        pieces = [self.corpora[task].pieces(row) for row in rows.tolist()]
-        return row_tokens(pieces, self.pair_formats[task], self.template)
+    def load(self, task: str, rows: np.ndarray, random_key: RandomKey) -> LoadedRows:
+        """Without the sites that will be cut off: there is nothing to learn from them."""
+        read = self._read(task, rows, random_key)
+        if read.sites is None:
+            return read
+        return read.at_sites(visible_sites(self.template, read, self.pair_formats[task]))
 
-    def output(
-        self, task: str, rows: np.ndarray, masks: DropoutStream, perturb: Perturb = identity
-    ) -> Tensor:
-        pieces = [self.corpora[task].pieces(row) for row in rows.tolist()]
-        text, index = pack_rows(self.template, pieces, self.pair_formats[task])
+    def _read(self, task: str, rows: np.ndarray, random_key: RandomKey) -> LoadedRows:
+        corpus, labels = self.corpora[task], self.network.tasks[task].labels
+        pieces = [corpus.pieces(row) for row in rows.tolist()]
+        tokens_R = row_tokens(pieces, self.pair_formats[task], self.template)
+        read = LoadedRows(task, rows, pieces, tokens_R, corpus.targets(rows), corpus.sites(rows))
+        return labels.prepared(read, np.random.default_rng(random_key))
+
+    def output(self, rows: LoadedRows, masks: DropoutStream, perturb: Perturb = identity) -> Tensor:
+        pair_format = self.pair_formats[rows.task]
+        text, index = pack_rows(self.template, rows.pieces, pair_format, rows.sites)
         fast = self.device.type == "cuda"
         with torch.autocast(self.device.type, torch.bfloat16, enabled=fast):
-            out = self.network(text.to(self.device), index.to(self.device), [task], masks, perturb)
-        return out[task].float()
+            out = self.network(
+                text.to(self.device), index.to(self.device), [rows.task], masks, perturb
+            )
+        return out[rows.task].float()
 
     def outputs(self, task: str, *, on_progress: OnProgress = ignore_progress) -> np.ndarray:
-        rows = CorpusRows(self.corpora[task])
+        pair_format = self.pair_formats[task]
+
+        def load(chosen: np.ndarray) -> LoadedRows:
+            return self._read(task, chosen, (EVALUATION, int(chosen[0])))
+
         found = outputs(
             self.network,
-            rows,
-            self.pair_formats[task],
+            load,
+            row_tokens(CorpusRows(self.corpora[task]), pair_format, self.template),
+            pair_format,
             self.template,
             [task],
             on_progress=on_progress,
@@ -74,19 +96,29 @@ class Live:
 
 @dataclass(frozen=True)
 class Cached:
-    """The encoder is frozen, so each text was encoded once; only neck and heads are computed."""
+    """The encoder is frozen, so each text was encoded once; only neck and heads are computed.
+
+    Tasks about tokens have no cached vectors: they go the ``live`` way.
+    """
 
     network: Network
     features: Mapping[str, Features]
+    live: Live
     device: torch.device
 
-    def tokens(self, task: str, rows: np.ndarray) -> np.ndarray:  # noqa: ARG002
-        return np.zeros(len(rows), np.int64)
+    def load(self, task: str, rows: np.ndarray, random_key: RandomKey) -> LoadedRows:
+        if task not in self.features:
+            return self.live.load(task, rows, random_key)
+        targets = self.live.corpora[task].targets(rows)
+        return LoadedRows(task, rows, (), np.zeros(len(rows), np.int64), targets)
 
-    def output(
-        self, task: str, rows: np.ndarray, masks: DropoutStream, perturb: Perturb = identity
-    ) -> Tensor:
+    def output(self, rows: LoadedRows, masks: DropoutStream, perturb: Perturb = identity) -> Tensor:
+        if rows.task not in self.features:
+            return self.live.output(rows, masks, perturb)
         assert perturb is identity, "there are no embeddings to shift when vectors are cached"
+        return self._answer(rows.task, rows.rows, masks)
+
+    def _answer(self, task: str, rows: np.ndarray, masks: DropoutStream) -> Tensor:
         kept = self.features[task]
         places = torch.arange(kept.sides * len(rows), device=self.device).split(len(rows))
         chosen = np.concatenate([side * kept.rows + rows for side in range(kept.sides)])
@@ -99,10 +131,14 @@ class Cached:
 
     @torch.inference_mode()
     def outputs(self, task: str, *, on_progress: OnProgress = ignore_progress) -> np.ndarray:
+        if task not in self.features:
+            return self.live.outputs(task, on_progress=on_progress)
         rows, found = self.features[task].rows, []
         for first in range(0, rows, ROWS_PER_BATCH):
             chosen = np.arange(first, min(first + ROWS_PER_BATCH, rows))
-            found.append(self.output(task, chosen, NO_DROPOUT).cpu().numpy())
+            target = torch.from_numpy(self.load(task, chosen, ()).target).to(self.device)
+            out = self._answer(task, chosen, NO_DROPOUT)
+            found.append(self.network.tasks[task].labels.evidence(out, target).cpu().numpy())
             on_progress(
                 ProgressUpdate(f"answering {task}", len(chosen), (first + len(chosen)) / rows)
             )

@@ -3,40 +3,37 @@
 import csv
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
-import torch
 
-from cotrunk.data.batches.text import PairFormat, TokenIds
-from cotrunk.data.reading.examples import LISTED, Example, Rows, Source, text_fault
-from cotrunk.data.reading.labels import shown
+from cotrunk.data.batches.text import PairFormat
+from cotrunk.data.reading.examples import (
+    LISTED,
+    Example,
+    Rows,
+    Source,
+    Text,
+    as_words,
+    text_fault,
+    words_fault,
+)
+from cotrunk.data.tokens.encoded import BETWEEN_WORDS, encode
 from cotrunk.data.tokens.tokenise import Tokeniser
-from cotrunk.errors import UserError, did_you_mean
+from cotrunk.errors import UserError, did_you_mean, shown
 from cotrunk.files import without_nan
-from cotrunk.infer.batching import outputs
+from cotrunk.infer.batching import outputs, row_tokens
 from cotrunk.infer.model import Model
-from cotrunk.kinds.metrics import label_name, predict_labels
-from cotrunk.kinds.task import CERTAINTY, Task
-from cotrunk.model.heads import probabilities
+from cotrunk.kinds.kind import Answer
+from cotrunk.kinds.rows import LoadedRows
+from cotrunk.kinds.task import Task
 
 CHUNK = 512
 """Rows: some seconds of work, after which it is told how far it is."""
-
-
-@dataclass(frozen=True)
-class Answer:
-    """One task about one row: the label's name, 0 or 1, or the score.
-
-    ``probabilities``: of each class, or of label 1; none for a score.
-    """
-
-    prediction: str | int | float
-    probabilities: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -56,15 +53,20 @@ class Predictor:
         self.tasks = model.network.tasks
         self.tokenise = Tokeniser(model.tokenizer)
 
-    def predict(self, task: str, texts: Sequence[str | tuple[str, str]]) -> list[Answer]:
+    def predict(
+        self, task: str, texts: Sequence[str | tuple[str, str] | Sequence[str]]
+    ) -> list[Answer]:
         """One task's answers about a list of texts, or of pairs ``(left, right)``.
 
+        For a task that reads words a text is a list of them, or a string to split at blanks.
         A text must not be empty, as in a file; all bad rows are named at once.
         """
         if task not in list(self.tasks):  # a list, for a name that cannot be hashed is wrong too
             hint = did_you_mean(str(task), self.tasks)
             known = ", ".join(self.tasks)
             raise UserError(f"{task!r} is no task of this run; there are {known}{hint}")
+        if not self.tasks[task].labels.can_answer:
+            raise UserError(f"task {task} is there to be trained on: it has no answers to give")
         if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
             raise UserError(
                 f"texts: predict answers about a list; found {shown(texts)}; "
@@ -73,16 +75,19 @@ class Predictor:
         return self.answer_rows([task], _checked(self.tasks[task], list(texts)))[task]
 
     def answer_rows(
-        self, tasks: Sequence[str], rows: Sequence[tuple[str, ...]]
+        self, tasks: Sequence[str], rows: Sequence[tuple[Text, ...]]
     ) -> dict[str, list[Answer]]:
-        """The answers of tasks that have the same number of texts."""
-        model = self.model
-        pieces = self._pieces(rows)
+        """The answers of tasks that read these texts alike: all of them words, or none."""
+        network, template = self.model.network, self.model.template
+        words = self.tasks[tasks[0]].labels.reads_words
+        read = self._read(rows, words=words)
+        counts = read.units_R if words else None
         answers: dict[str, list[Answer]] = {}
-        for pair_format, alike in _by_view(tasks, model.pair_formats).items():
-            found = outputs(model.network, pieces, pair_format, model.template, alike)
+        for pair_format, alike in _by_view(tasks, self.model.pair_formats).items():
+            tokens = row_tokens(read.pieces, pair_format, template)
+            found = outputs(network, read.select, tokens, pair_format, template, alike)
             for task in alike:
-                answers[task] = _answers(self.tasks[task], found[task])
+                answers[task] = _answers(self.tasks[task], found[task], counts)
         return {task: answers[task] for task in tasks}
 
     def source(self, task: str, path: Path) -> Source:
@@ -97,14 +102,28 @@ class Predictor:
                 answers = {task: found[task][number] for task in tasks}
                 yield Answered(example.line, example.id, answers)
 
-    def _pieces(self, rows: Sequence[tuple[str, ...]]) -> list[TokenIds]:
-        ids = iter(self.tokenise([text for row in rows for text in row]))
-        return [tuple(np.array(next(ids), np.int64) for _ in row) for row in rows]
+    def _read(self, rows: Sequence[tuple[Text, ...]], *, words: bool) -> LoadedRows:
+        texts = [BETWEEN_WORDS.join(t) if words else t for row in rows for t in row]
+        each = len(rows[0]) if rows else 1
+        read = encode(self.tokenise, texts, each, words=words)  # type: ignore[arg-type]
+        ids = iter(_parts(read.token.astype(np.int64), read.length))
+        pieces = [tuple(next(ids) for _ in row) for row in rows]
+        sites = _parts(read.site.astype(np.int64), read.words) if words else None
+        none = [np.zeros(0)] * len(rows)
+        return LoadedRows("", np.arange(len(rows)), pieces, np.zeros(len(rows)), none, sites)
 
 
-def _checked(task: Task, texts: Sequence[object]) -> list[tuple[str, ...]]:
+def _parts(values: np.ndarray, lengths: np.ndarray) -> list[np.ndarray]:
+    return np.split(values, np.cumsum(lengths)[:-1]) if len(lengths) else []
+
+
+def _checked(task: Task, texts: Sequence[object]) -> list[tuple[Text, ...]]:
     """The rows that a caller gave, as tuples of sound texts."""
-    rows = [_row(text) for text in texts]
+    rows: list[tuple[Any, ...]]
+    if task.labels.reads_words:
+        rows = [(as_words(_plain(text)),) for text in texts]
+    else:
+        rows = [_row(text) for text in texts]
     wrong = [
         f"texts[{number}]{fault}"
         for number, row in enumerate(rows)
@@ -118,8 +137,12 @@ def _checked(task: Task, texts: Sequence[object]) -> list[tuple[str, ...]]:
     return rows
 
 
+def _plain(given: Any) -> Any:
+    return given.tolist() if isinstance(given, np.ndarray) else given
+
+
 def _row(given: Any) -> tuple[Any, ...]:
-    texts = given.tolist() if isinstance(given, np.ndarray) else given
+    texts = _plain(given)
     several = isinstance(texts, Sequence) and not isinstance(texts, str | bytes)
     return tuple(texts) if several else (texts,)
 
@@ -132,7 +155,8 @@ def _row_faults(task: Task, row: tuple[object, ...]) -> Iterator[str]:
         return
     for number, text in enumerate(row):
         at = f"[{number}]" if task.texts > 1 else ""
-        if reason := text_fault(text, "text"):
+        fault = words_fault(text) if task.labels.reads_words else text_fault(text, "text")
+        if reason := fault:
             yield f"{at}: {reason}; correct it or leave the row out"
 
 
@@ -151,71 +175,61 @@ def _chunks(rows: Rows) -> Iterator[list[Example]]:
         yield chunk
 
 
-def _answers(task: Task, output: np.ndarray) -> list[Answer]:
-    if not np.isfinite(output).all():
+def _answers(task: Task, output: np.ndarray, counts: np.ndarray | None) -> list[Answer]:
+    cut_off = np.isnan(output).all(axis=1) & (counts is not None)
+    if not (np.isfinite(output).all(axis=1) | cut_off).all() or (len(output) and cut_off.all()):
         raise RuntimeError(f"task {task.name}: the network answers NaN or infinity; train it again")
-    labels = [label_name(task, decided) for decided in predict_labels(task, output).tolist()]
-    if task.kind == "score":
-        return [Answer(label, ()) for label in labels]
-    chances = probabilities(task, torch.from_numpy(output)).tolist()
-    return [Answer(label, tuple(c)) for label, c in zip(labels, chances, strict=True)]
+    return task.labels.answers(output, counts=counts)
 
 
-def object_of(answered: Answered) -> dict[str, object]:
-    """A row with all probabilities: the id, and each task's ``Answer``."""
-    return {"id": answered.id} | {task: asdict(a) for task, a in answered.answers.items()}
+def object_of(tasks: Sequence[Task], answered: Answered) -> dict[str, object]:
+    """A row with all that is known: the id, and each task's answer."""
+    found = answered.answers
+    shown = {t.name: t.labels.to_json(found[t.name]) for t in tasks if t.name in found}
+    return {"id": answered.id, **shown}
 
 
-def row_of(answered: Answered) -> dict[str, object]:
+def row_of(tasks: Sequence[Task], answered: Answered) -> dict[str, object]:
     """A flat row: the id, each task's prediction and how sure it is of it."""
     row: dict[str, object] = {"id": answered.id}
-    for task, answer in answered.answers.items():
-        row[task] = answer.prediction
-        if answer.probabilities:
-            binary = len(answer.probabilities) == 1
-            against = 1 - answer.probabilities[0] if binary else 0.0
-            row[f"{task}{CERTAINTY}"] = max(*answer.probabilities, against)
+    for task in tasks:
+        if task.name in answered.answers:
+            row |= task.labels.to_columns(task.name, answered.answers[task.name])
     return row
 
 
 def columns_of(tasks: Sequence[Task]) -> list[str]:
     """The keys that ``row_of`` can have."""
-    own = [[t.name] if t.kind == "score" else [t.name, f"{t.name}{CERTAINTY}"] for t in tasks]
-    return ["id", *(column for columns in own for column in columns)]
+    return ["id", *(column for task in tasks for column in task.labels.columns(task.name))]
 
 
 def write_delimited(
     tasks: Sequence[Task], rows: Iterable[Answered], file: TextIO, *, delimiter: str
 ) -> None:
     writer = csv.DictWriter(file, columns_of(tasks), delimiter=delimiter, lineterminator="\n")
-    written = (row_of(answered) for answered in rows)
+    written = (row_of(tasks, answered) for answered in rows)
     opening = list(islice(written, 1))  # a file that cannot be read leaves no header
     writer.writeheader()
     writer.writerows(chain(opening, written))
 
 
-def write_jsonl(_tasks: Sequence[Task], rows: Iterable[Answered], file: TextIO) -> None:
+def write_jsonl(tasks: Sequence[Task], rows: Iterable[Answered], file: TextIO) -> None:
     for answered in rows:
-        row = without_nan(object_of(answered))
+        row = without_nan(object_of(tasks, answered))
         file.write(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n")
-
-
-MINBERT_HEADERS = {
-    "classes": "Predicted_Sentiment",
-    "binary": "Predicted_Is_Paraphrase",
-    "score": "Predicted_Similiary",  # as the course spells it
-}
 
 
 def write_minbert(task: Task, rows: Iterable[Answered], file: TextIO) -> None:
     """The course's submission file: its header, its spelling, its blanks."""
-    file.write(f"id \t {MINBERT_HEADERS[task.kind]} \n")
+    if task.labels.minbert_header is None:
+        raise UserError(
+            f"--format minbert: the course has no such task as {task.name}; use csv or jsonl"
+        )
+    file.write(f"id \t {task.labels.minbert_header} \n")
     for answered in rows:
         if task.name not in answered.answers:
             continue
-        value = answered.answers[task.name].prediction
-        # A class by its number, whatever the config calls it.
-        shown = task.classes.index(str(value)) if task.kind == "classes" else float(value)
+        shown = task.labels.minbert_value(answered.answers[task.name])
         file.write(f"{answered.id} , {shown} \n")
 
 

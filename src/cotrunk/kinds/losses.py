@@ -1,56 +1,55 @@
-"""What each task is trained to make small. Shapes: R rows, O outputs."""
-
-from collections.abc import Callable
-from functools import partial
+"""Losses of each row or site. Shapes: N rows or sites, O outputs. Imported when a loss is made."""
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from cotrunk.errors import UserError
-from cotrunk.kinds.task import Kind, Task
 
-Loss = Callable[..., Tensor]
-"""(outputs_RO, targets_R) -> the loss of each row."""
+def cross_entropy(
+    output_NO: Tensor,
+    target_N: Tensor,
+    *,
+    smoothing: float = 0.0,
+    weight: tuple[float, ...] | None = None,
+) -> Tensor:
+    return F.cross_entropy(
+        output_NO,
+        target_N.long(),
+        weight=None if weight is None else output_NO.new_tensor(weight),
+        reduction="none",
+        label_smoothing=smoothing,
+    )
 
 
-def cross_entropy(output_RO: Tensor, target_R: Tensor, *, smoothing: float = 0.0) -> Tensor:
-    return F.cross_entropy(output_RO, target_R.long(), reduction="none", label_smoothing=smoothing)
+def binary_cross_entropy(
+    output_NO: Tensor,
+    target_N: Tensor,
+    *,
+    smoothing: float = 0.0,
+    weight: tuple[float, ...] | None = None,
+) -> Tensor:
+    """What ``cross_entropy`` gives for the two logits (0, output)."""
+    smooth_N = target_N * (1 - smoothing) + smoothing / 2
+    if weight is None:
+        return F.binary_cross_entropy_with_logits(output_NO[:, 0], smooth_N, reduction="none")
+    no, yes = weight
+    log_yes_N, log_no_N = F.logsigmoid(output_NO[:, 0]), F.logsigmoid(-output_NO[:, 0])
+    return -(yes * smooth_N * log_yes_N + no * (1 - smooth_N) * log_no_N)
 
 
-def binary_cross_entropy(output_RO: Tensor, target_R: Tensor, *, smoothing: float = 0.0) -> Tensor:
-    smooth_R = target_R * (1 - smoothing) + smoothing / 2
-    return F.binary_cross_entropy_with_logits(output_RO[:, 0], smooth_R, reduction="none")
-
-
-def probability_mse(output_RO: Tensor, target_R: Tensor) -> Tensor:
+def probability_mse(
+    output_NO: Tensor, target_N: Tensor, *, weight: tuple[float, ...] | None = None
+) -> Tensor:
     """Squared error of the probability. It is never rounded: rounding has no gradient."""
-    return (torch.sigmoid(output_RO[:, 0]) - target_R).square()
+    loss_N = (torch.sigmoid(output_NO[:, 0]) - target_N).square()
+    return loss_N if weight is None else loss_N * loss_N.new_tensor(weight)[target_N.long()]
 
 
-def mse(output_RO: Tensor, target_R: Tensor) -> Tensor:
-    return (output_RO[:, 0] - target_R).square()
+def mse(output_NO: Tensor, target_N: Tensor) -> Tensor:
+    return (output_NO[:, 0] - target_N).square()
 
 
-LOSSES: dict[str, tuple[Loss, tuple[Kind, ...]]] = {
-    "cross-entropy": (cross_entropy, ("classes",)),
-    "binary-cross-entropy": (binary_cross_entropy, ("binary",)),
-    "probability-mse": (probability_mse, ("binary",)),
-    "mse": (mse, ("score",)),
-}
-USUAL = {"classes": "cross-entropy", "binary": "binary-cross-entropy", "score": "mse"}
-
-
-def loss_for(task: Task, name: str | None, *, smoothing: float = 0.0) -> Loss:
-    """The loss a task asks for, or the usual one of its kind."""
-    chosen = name or USUAL[task.kind]
-    loss, kinds = LOSSES[chosen]
-    place = f"tasks.{task.name}.loss"
-    if task.kind not in kinds:
-        fitting = [known for known, (_, fits) in LOSSES.items() if task.kind in fits]
-        raise UserError(f"{place} = {chosen!r} does not fit kind {task.kind}; use {fitting}")
-    if not smoothing:
-        return loss
-    if chosen not in ("cross-entropy", "binary-cross-entropy"):
-        raise UserError(f"tasks.{task.name}.label_smoothing needs a cross-entropy, not {chosen}")
-    return partial(loss, smoothing=smoothing)
+def binary_cross_entropies(output_NO: Tensor, target: Tensor, *, smoothing: float = 0.0) -> Tensor:
+    """The mean over classes, each a yes or no of its own."""
+    smooth_NO = target.view_as(output_NO) * (1 - smoothing) + smoothing / 2
+    return F.binary_cross_entropy_with_logits(output_NO, smooth_NO, reduction="none").mean(1)

@@ -1,28 +1,54 @@
-"""Scores with their spread."""
+"""Scores and their 95 % intervals. Shapes: ``[..., n]`` labels, or ``[..., n, K]`` of K classes."""
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
-import torch
-
-from cotrunk.kinds.task import Task
-from cotrunk.model.heads import probabilities
 
 RESAMPLES = 1000
 FEWEST, MOST_UNDEFINED = 4, 0.05
-"""Rows that a correlation needs for an interval; the share of its draws that may be undefined."""
-Z = 1.959963984540054
-"""Of 95 % of the normal law."""
+"""Rows that a bootstrap needs; the share of its draws that may be undefined."""
 RESAMPLE_BLOCK = 4_000_000
+"""Labels that are resampled at once."""
+
+Value = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""(predicted, gold) -> one number for each leading index."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """``statistic`` is computed along the rows, for many resamples at once.
+
+    ``is_share``: a share of rows that are right, whose interval is Wilson's; others are
+    bootstrapped. A correlation lies in -1..1, other metrics in 0..1.
+    """
+
+    name: str
+    statistic: Value
+    is_share: bool = False
+    is_correlation: bool = False
+
+    def value(self, predicted: np.ndarray, gold: np.ndarray) -> float:
+        return float(self.statistic(predicted, gold))
+
+    def unit(self, value: float) -> float:
+        """The value mapped to 0..1."""
+        return (value + 1) / 2 if self.is_correlation else value
+
+    def interval(
+        self, predicted: np.ndarray, gold: np.ndarray, *, seed: int
+    ) -> tuple[float, float]:
+        if self.is_share:
+            return wilson(int((predicted == gold).sum()), len(gold))
+        return bootstrap(self.statistic, predicted, gold, seed=seed)
 
 
 @dataclass(frozen=True)
 class Score:
-    """A metric on some rows; ``low`` and ``high`` bound its 95 % interval.
+    """A metric on some rows; ``low`` and ``high`` bound its 95 % interval, NaN if it has none.
 
-    Wilson's for an accuracy, the bootstrap's over rows for a correlation; NaN where there is none.
+    ``more`` has all metrics of the kind. ``unit`` is the score mapped to 0..1, as ``official``
+    counts it; None: the task is no part of the overall score.
     """
 
     metric: str
@@ -30,108 +56,159 @@ class Score:
     low: float
     high: float
     rows: int
+    unit: float | None
+    more: dict[str, float] = field(default_factory=dict)
+    per_class: dict[str, float] = field(default_factory=dict)
 
 
-def predict_labels(task: Task, output: np.ndarray) -> np.ndarray:
-    """Raw outputs [rows, outputs] as predictions: class index, 0 or 1, or the score.
-
-    Outputs that are no numbers decide nothing: NaN.
-    """
-    if task.kind == "classes":
-        decided = output.argmax(axis=1).astype(np.float64)
-    elif task.kind == "binary":
-        decided = (output[:, 0] > 0).astype(np.float64)
-    else:
-        decided = output[:, 0].astype(np.float64)
-    return np.where(np.isfinite(output).all(axis=1), decided, np.nan)
-
-
-def label_name(task: Task, decided: float) -> str | int | float:
-    """What such a number stands for: the name of a class, 0 or 1, the score."""
-    if task.kind == "classes":
-        return task.classes[int(decided)]
-    return int(decided) if task.kind == "binary" else decided
+def measure(
+    metrics: Mapping[str, Metric],
+    chosen: str,
+    predicted: np.ndarray,
+    gold: np.ndarray,
+    *,
+    seed: int = 0,
+) -> Score:
+    """All metrics, and the interval of the chosen one; NaN where a prediction is not finite."""
+    metric, nothing = metrics[chosen], float("nan")
+    if not len(gold) or not np.isfinite(predicted).all():
+        return Score(chosen, nothing, nothing, nothing, len(gold), nothing)
+    more = {name: other.value(predicted, gold) for name, other in metrics.items()}
+    value, (low, high) = more[chosen], (nothing, nothing)
+    if np.isfinite(value):
+        low, high = metric.interval(predicted, gold, seed=seed)
+    return Score(chosen, value, low, high, len(gold), metric.unit(value), more)
 
 
-def errors(task: Task, output: np.ndarray, gold: np.ndarray) -> np.ndarray:
-    """How wrong each row is: 1 less the chance of its label; of a score, how far off."""
-    said = probabilities(task, torch.from_numpy(output)).numpy().astype(np.float64)
-    if task.kind == "classes":
-        return 1 - said[np.arange(len(gold)), np.asarray(gold, np.int64)]
-    return np.abs(said[:, 0] - gold)
+def wilson(hits: int, rows: int) -> tuple[float, float]:
+    """Has a width even where all rows are right."""
+    from scipy.stats import binomtest
+
+    interval = binomtest(hits, rows).proportion_ci(method="wilson")
+    return float(interval.low), float(interval.high)
 
 
-def accuracy(predicted: np.ndarray, gold: np.ndarray) -> float:
-    return float((predicted == gold).mean())
+def bootstrap(
+    statistic: Value, predicted: np.ndarray, gold: np.ndarray, *, seed: int
+) -> tuple[float, float]:
+    """Percentiles over resampled rows; NaN for few rows, or where the statistic hangs on few."""
+    if len(gold) < FEWEST:
+        return float("nan"), float("nan")
+    from scipy import stats
+
+    def resampled(rows: np.ndarray, axis: int = -1) -> np.ndarray:
+        assert axis == -1
+        return statistic(predicted[rows], gold[rows])
+
+    size = predicted[0].size * len(gold)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found = stats.bootstrap(
+            (np.arange(len(gold)),),
+            resampled,
+            n_resamples=RESAMPLES,
+            batch=max(1, RESAMPLE_BLOCK // size),
+            method="percentile",
+            vectorized=True,
+            rng=np.random.default_rng(seed),
+        )
+    drawn = found.bootstrap_distribution
+    if np.isnan(drawn).mean() > MOST_UNDEFINED:
+        return float("nan"), float("nan")
+    low, high = np.nanpercentile(drawn, [2.5, 97.5])
+    return float(low), float(high)
 
 
-def pearson(predicted: np.ndarray, gold: np.ndarray) -> float:
-    """Correlation; NaN where either side is constant, which a caller must not take for a score."""
-    x, y = predicted - predicted.mean(), gold - gold.mean()
-    length = np.sqrt((x @ x) * (y @ y))
+def accuracy(predicted: np.ndarray, gold: np.ndarray) -> np.ndarray:
+    return (predicted == gold).mean(axis=-1)
+
+
+def pearson(predicted: np.ndarray, gold: np.ndarray) -> np.ndarray:
+    """NaN where either side is constant, which a caller must not take for a score."""
+    x = predicted - predicted.mean(axis=-1, keepdims=True)
+    y = gold - gold.mean(axis=-1, keepdims=True)
+    length = np.sqrt(_dot(x, x) * _dot(y, y))
     # A constant column of floats has a mean that is off by rounding, so it is not exactly zero.
-    if np.ptp(predicted) == 0 or np.ptp(gold) == 0 or not length > 0:
-        return float("nan")
-    return float(x @ y / length)
+    varied = (np.ptp(predicted, axis=-1) > 0) & (np.ptp(gold, axis=-1) > 0) & (length > 0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(varied, _dot(x, y) / length, np.nan)
 
 
-def change(task: Task, output: np.ndarray, other: np.ndarray) -> float:
-    """The share of rows that are decided otherwise; of scores, how far they move on average."""
-    one, two = predict_labels(task, output), predict_labels(task, other)
-    return float(np.abs(one - two).mean() if task.kind == "score" else (one != two).mean())
+def _dot(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return x @ y if x.ndim == 1 else (x * y).sum(axis=-1)
 
 
-def score(task: Task, output: np.ndarray, gold: np.ndarray, *, seed: int = 0) -> Score:
-    predicted = predict_labels(task, output)
-    value = low = high = float("nan")
-    if np.isfinite(predicted).all():
-        value = (accuracy if task.metric == "accuracy" else pearson)(predicted, gold)
-    if np.isfinite(value) and task.metric == "accuracy":
-        low, high = wilson(value, len(gold))
-    elif np.isfinite(value) and len(gold) >= FEWEST:
-        drawn = _resampled_pearson(predicted, gold, np.random.default_rng(seed))
-        if np.isnan(drawn).mean() <= MOST_UNDEFINED:
-            low, high = map(float, np.nanpercentile(drawn, [2.5, 97.5]))
-    return Score(task.metric, value, low, high, len(gold))
+def spearman(predicted: np.ndarray, gold: np.ndarray) -> np.ndarray:
+    """Pearson of ranks; equal values share the mean of their ranks."""
+    from scipy.stats import rankdata
+
+    return pearson(rankdata(predicted, axis=-1), rankdata(gold, axis=-1))
 
 
-def wilson(share: float, rows: int) -> tuple[float, float]:
-    """Holds the true share in about 95 of 100 samples; has a width even where all rows hit."""
-    middle = share + Z**2 / (2 * rows)
-    half = Z * math.sqrt(share * (1 - share) / rows + (Z / (2 * rows)) ** 2)
-    low, high = ((middle + side * half) / (1 + Z**2 / rows) for side in (-1, 1))
-    return max(low, 0.0), min(high, 1.0)
+def class_counts(
+    predicted: np.ndarray, gold: np.ndarray, classes: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of each class: how often it was predicted rightly, predicted, and meant; as [..., K]."""
+    right = np.where(predicted == gold, gold, classes)
+    return _counted(right, classes), _counted(predicted, classes), _counted(gold, classes)
 
 
-def _resampled_pearson(x: np.ndarray, y: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    block = max(1, RESAMPLE_BLOCK // len(x))
-    x, y = x - x.mean(), y - y.mean()
-    drawn = []
-    for first in range(0, RESAMPLES, block):
-        rows = random.integers(0, len(x), (min(block, RESAMPLES - first), len(x)))
-        a, b = x[rows], y[rows]
-        constant = (np.ptp(a, axis=1) == 0) | (np.ptp(b, axis=1) == 0)
-        a -= a.mean(axis=1, keepdims=True)
-        b -= b.mean(axis=1, keepdims=True)
-        length = np.sqrt((a * a).sum(axis=1) * (b * b).sum(axis=1))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            drawn.append(np.where(constant, np.nan, (a * b).sum(axis=1) / length))
-    return np.concatenate(drawn)
+def _counted(labels: np.ndarray, classes: int) -> np.ndarray:
+    """How often each class occurs along the last axis; the number ``classes`` is not counted."""
+    flat = labels.reshape(-1, labels.shape[-1]).astype(np.int64)
+    first = np.arange(len(flat))[:, None] * (classes + 1)
+    found = np.bincount((flat + first).reshape(-1), minlength=len(flat) * (classes + 1))
+    return found.reshape(*labels.shape[:-1], classes + 1)[..., :classes]
+
+
+def f1_of_counts(right: np.ndarray, predicted: np.ndarray, gold: np.ndarray) -> np.ndarray:
+    """2 right / (predicted + gold); 0 where a class occurs on neither side."""
+    return 2 * right / np.maximum(predicted + gold, 1)
+
+
+def macro_f1(predicted: np.ndarray, gold: np.ndarray, *, classes: int) -> np.ndarray:
+    """The mean F1 of the classes that occur among labels or predictions, as in scikit-learn."""
+    right, said, meant = class_counts(predicted, gold, classes)
+    occurring = (said + meant > 0).sum(axis=-1)
+    return f1_of_counts(right, said, meant).sum(axis=-1) / occurring
+
+
+def positive_f1(predicted: np.ndarray, gold: np.ndarray) -> np.ndarray:
+    """F1 of label 1."""
+    return f1_of_counts((predicted * gold).sum(-1), predicted.sum(-1), gold.sum(-1))
+
+
+def mcc(predicted: np.ndarray, gold: np.ndarray, *, classes: int) -> np.ndarray:
+    """Matthews' correlation (Gorodkin 2004 for several classes); 0 if either side is constant."""
+    right, said, meant = class_counts(predicted, gold, classes)
+    rows = np.float64(gold.shape[-1])
+    covariance = right.sum(-1) * rows - (said * meant).sum(-1)
+    spread = (rows**2 - (said**2).sum(-1)) * (rows**2 - (meant**2).sum(-1))
+    return np.where(spread > 0, covariance / np.sqrt(np.maximum(spread, 1)), 0.0)
+
+
+def micro_f1_of_sets(predicted: np.ndarray, gold: np.ndarray) -> np.ndarray:
+    """F1 over all (row, class) decisions at once."""
+    right, said, meant = (x.sum(axis=(-2, -1)) for x in (predicted * gold, predicted, gold))
+    return f1_of_counts(right, said, meant)
+
+
+def macro_f1_of_sets(predicted: np.ndarray, gold: np.ndarray) -> np.ndarray:
+    return f1_of_sets(predicted, gold).mean(axis=-1)
+
+
+def f1_of_sets(predicted: np.ndarray, gold: np.ndarray) -> np.ndarray:
+    """F1 of each class, as [..., K]."""
+    return f1_of_counts((predicted * gold).sum(-2), predicted.sum(-2), gold.sum(-2))
 
 
 def overall(scores: Mapping[str, Score]) -> dict[str, float]:
     """Both truths: ``official`` maps a correlation r to (r + 1) / 2 first, ``mean`` does not."""
-    values = [(s.metric, s.score) for s in scores.values()]
-    unit = [(value + 1) / 2 if metric == "pearson" else value for metric, value in values]
+    counted = [score for score in scores.values() if score.unit is not None]
+    if not counted:
+        return dict.fromkeys(("official", "mean", "sum"), float("nan"))
+    values = [score.score for score in counted]
     return {
-        "official": float(np.mean(unit)),
-        "mean": float(np.mean([value for _, value in values])),
-        "sum": float(np.sum([value for _, value in values])),
+        "official": float(np.mean([score.unit for score in counted])),
+        "mean": float(np.mean(values)),
+        "sum": float(np.sum(values)),
     }
-
-
-def baseline(task: Task, gold: np.ndarray) -> float:
-    """What a constant answer scores: the commonest class; it has no correlation."""
-    if task.metric == "pearson":
-        return float("nan")
-    return float(np.unique(gold, return_counts=True)[1].max() / len(gold))

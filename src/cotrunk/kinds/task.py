@@ -1,33 +1,29 @@
-"""What a task is: how many texts it reads and what it predicts."""
+"""What a task is: how many texts it reads and what it predicts about them."""
 
 from dataclasses import dataclass
-from typing import Literal
 
-Kind = Literal["classes", "binary", "score"]
-CERTAINTY = "_probability"
+from cotrunk.kinds.kind import CERTAINTY, Kind
+
 TAKEN = ("id", "official", "mean", "sum")
 """Names beside those of tasks: of a row, and of what a checkpoint may be kept by."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """One thing to predict about one text or a pair of texts.
-
-    ``classes`` are the names of the labels (kind ``classes`` only); ``low`` and ``high`` bound the
-    labels of kind ``score``. A label is stored as a float: class index, 0 or 1, or the score.
-    """
+    """One thing to predict about one text or a pair of texts; ``labels`` says what."""
 
     name: str
-    kind: Kind
     texts: int
-    classes: tuple[str, ...] = ()
-    low: float = 0.0
-    high: float = 1.0
+    labels: Kind
 
     @property
     def outputs(self) -> int:
-        return len(self.classes) if self.kind == "classes" else 1
+        return self.labels.outputs
 
     @property
-    def metric(self) -> str:
-        return "pearson" if self.kind == "score" else "accuracy"
+    def is_about_tokens(self) -> bool:
+        """Its head answers about token positions, not about rows."""
+        return self.labels.level == "token"
+
+
+__all__ = ["CERTAINTY", "TAKEN", "Task"]

@@ -12,7 +12,7 @@ import torch
 from cotrunk.data.tokens.cache import Corpus
 from cotrunk.files import without_nan
 from cotrunk.infer.forward import Forward
-from cotrunk.kinds.metrics import Score, overall, predict_labels, score
+from cotrunk.kinds.metrics import Score, overall
 from cotrunk.learn import guards
 from cotrunk.learn.run import Run
 from cotrunk.learn.stage import Progress, Stage, tensors_of
@@ -64,7 +64,7 @@ def keep_evaluated(run: Run, place: Path, evaluation: Evaluation, outputs: Outpu
     dev = {}
     for task, output in outputs.items():
         dev[f"{task}.output"] = torch.from_numpy(np.ascontiguousarray(output))
-        dev[f"{task}.target"] = torch.from_numpy(np.array(run.dev[task].label))
+        dev[f"{task}.target"] = torch.from_numpy(np.array(run.dev[task].target))
     write_checkpoint(
         place,
         tensors={"model": tensors_of(run.network), "dev": dev},
@@ -87,7 +87,7 @@ def _newly_best(progress: Progress, scores: Mapping[str, Score]) -> list[str]:
 def _record(run: Run, evaluation: Evaluation, *, seconds: float) -> None:
     step = evaluation.step
     shown = {
-        task: {key: score[key] for key in ("score", "low", "high")}
+        task: {key: score[key] for key in ("metric", "score", "low", "high", "more")}
         for task, score in evaluation.scores.items()
     }
     common = {"event": "dev", "step": step}
@@ -103,8 +103,8 @@ def _findings(run: Run, outputs: Outputs) -> list[Finding]:
         for name, output in outputs.items()
         for finding in guards.on_dev(
             run.network.tasks[name],
-            predict_labels(run.network.tasks[name], output),
-            np.asarray(run.dev[name].label),
+            run.network.tasks[name].labels.predict_labels(output),
+            run.network.tasks[name].labels.shaped(np.asarray(run.dev[name].target)),
         )
     ]
 
@@ -121,7 +121,9 @@ def scores_of(
 ) -> dict[str, Score]:
     """The score of every task on its labelled rows."""
     return {
-        task: score(network.tasks[task], output, np.asarray(corpora[task].label))
+        task: network.tasks[task].labels.scores(
+            output, np.asarray(corpora[task].target), counts=corpora[task].site_counts()
+        )
         for task, output in outputs.items()
     }
 

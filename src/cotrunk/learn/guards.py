@@ -15,8 +15,7 @@ from torch import Tensor, nn
 
 from cotrunk.data.batches.sampling import Plan
 from cotrunk.errors import plural
-from cotrunk.kinds.losses import Loss
-from cotrunk.kinds.metrics import accuracy
+from cotrunk.kinds.kind import Loss
 from cotrunk.kinds.task import Task
 from cotrunk.model.heads import HeadPlan
 from cotrunk.model.sharing.plan import Group
@@ -32,6 +31,8 @@ QUOTED = 3
 
 def on_dev(task: Task, predicted: np.ndarray, gold: np.ndarray) -> list[Finding]:
     """What is wrong with a task's predictions, each cause said once."""
+    if not task.labels.can_answer:  # what it predicts is not compared with labels of rows
+        return []
     found = undefined_score(task, predicted, gold) or constant_predictions(task, predicted, gold)
     return [found] if found else []
 
@@ -40,34 +41,37 @@ def constant_predictions(task: Task, predicted: np.ndarray, gold: np.ndarray) ->
     """All rows get one answer, or less than 1 in 100 of those that should get another one does."""
     if not len(predicted):
         return None
-    values, counts = np.unique(predicted, return_counts=True)
+    values, counts = np.unique(predicted, axis=0, return_counts=True)
     commonest = values[counts.argmax()]
-    other, other_gold = int((predicted != commonest).sum()), int((gold != commonest).sum())
+    other, other_gold = (_differing(labels, commonest) for labels in (predicted, gold))
     if other * NEARLY_CONSTANT >= other_gold:
         return None
     rows = f"all {len(gold)}" if not other else f"{len(gold) - other} of {len(gold)}"
-    worth = "" if task.kind == "score" else f", which alone scores {accuracy(predicted, gold):.3f}"
+    metric = task.labels.metrics()[task.labels.metric]
+    alone = f", which alone scores {metric.value(predicted, gold):.3f}"
+    worth = "" if metric.is_correlation else alone
     return Finding(
         "constant-predictions",
         f"dev of task {task.name}",
-        f"{rows} rows are predicted {spelled(task, commonest)}{worth}",
+        f"{rows} rows are predicted {task.labels.spelled(commonest)}{worth}",
         "the task is not learning: look at its loss and gradient, its lr and its weight",
     )
 
 
-def spelled(task: Task, label: float) -> str:
-    """A label as the data have it: a class by its name."""
-    return task.classes[int(label)] if task.kind == "classes" else f"{label:g}"
+def _differing(labels: np.ndarray, other: np.ndarray) -> int:
+    """How many labels, of one number or several, are not ``other``."""
+    return int((labels != other).reshape(len(labels), -1).any(axis=1).sum())
 
 
 def undefined_score(task: Task, predicted: np.ndarray, gold: np.ndarray) -> Finding | None:
     """A score that is no number, and which side is to blame."""
     place = f"dev of task {task.name}"
     if not np.isfinite(predicted).all():
-        lost = f"{plural(int((~np.isfinite(predicted)).sum()), 'row')} of {len(gold):,}"
-        why = f"the outputs for {lost} are not finite, so there is no {task.metric}"
+        broken = int((~np.isfinite(predicted)).reshape(len(gold), -1).any(axis=1).sum())
+        lost = f"{plural(broken, 'row')} of {len(gold):,}"
+        why = f"the outputs for {lost} are not finite, so there is no {task.labels.metric}"
         return Finding("undefined-score", place, why, "lower train.lr, or begin anew")
-    if task.metric != "pearson":
+    if not len(gold) or np.isfinite(task.labels.value(predicted, gold)):
         return None
     if len(gold) < 2:
         why, fix = f"has {len(gold)} rows", "a correlation needs two or more rows"
@@ -78,7 +82,9 @@ def undefined_score(task: Task, predicted: np.ndarray, gold: np.ndarray) -> Find
         fix = "the head is stuck: look at its gradient and its range, lower train.lr"
     else:
         return None
-    return Finding("undefined-score", place, f"Pearson is NaN, since it {why}", fix)
+    return Finding(
+        "undefined-score", place, f"{task.labels.metric.capitalize()} is NaN, since it {why}", fix
+    )
 
 
 @dataclass
@@ -179,12 +185,9 @@ def rounded_output(task: Task, loss: Loss) -> Finding | None:
     """A loss that passes no gradient to the outputs, tried on random ones before training."""
     random = torch.Generator().manual_seed(0)
     output_RO = torch.randn(PROBE_ROWS, task.outputs, generator=random)
-    target_R = torch.rand(PROBE_ROWS, generator=random)
-    if task.kind == "score":
-        target_R = task.low + (task.high - task.low) * target_R
-    else:
-        target_R = (target_R * max(task.outputs, 2)).floor()
-    value = loss(output_RO.requires_grad_(), target_R).mean()
+    numbers = PROBE_ROWS * (task.labels.width or 1)
+    target = task.labels.probe_targets(torch.rand(numbers, generator=random))
+    value = loss(output_RO.requires_grad_(), target).mean()
     slope = torch.autograd.grad(value, output_RO, allow_unused=True)[0] if value.grad_fn else None
     if slope is not None and slope.any():
         return None
@@ -223,20 +226,10 @@ def unreachable_labels(task: Task, head: HeadPlan) -> Finding | None:
     """A head whose outputs cannot come near some labels, whatever it learns."""
     low, high = reach(task, head)
     cosine = head.pair == "cosine" and task.texts == 2
-    if task.kind == "score":
-        if low <= task.low and task.high <= high:
-            return None
-        spans, wants = f"{low:.2f}..{high:.2f}", f"labels span {task.low:g}..{task.high:g}"
-    elif math.isinf(low):
+    found = task.labels.unreachable(low, high)
+    if found is None:
         return None
-    elif task.kind == "binary":
-        chances = [1 / (1 + math.exp(-logit)) for logit in (low, high)]
-        spans, wants = f"chances of {chances[0]:.2f}..{chances[1]:.2f}", "labels are 0 and 1"
-    elif math.isinf(high):
-        spans, wants = f"logits of {low:.2f} or more", "a logit that is cut has no gradient"
-    else:
-        most = 1 / (1 + (task.outputs - 1) * math.exp(low - high))
-        spans, wants = f"chances of at most {most:.2f}", "a label is a chance of 1"
+    spans, wants = found
     return Finding(
         "unreachable-labels",
         f"tasks.{task.name}.head",
@@ -250,8 +243,9 @@ def reach(task: Task, head: HeadPlan) -> tuple[float, float]:
     if head.pair == "cosine" and task.texts == 2:
         side = 1 / (1 + math.e)
         bottom, top = (side, 1 - side) if head.cosine == "sigmoid" else (0.0, 1.0)
-        span = task.high - task.low
-        return task.low + span * bottom, task.low + span * top
+        assert task.labels.span is not None, "a cosine needs a range to be scaled to"
+        least, most = task.labels.span
+        return least + (most - least) * bottom, least + (most - least) * top
     if not head.activate_last:
         return -math.inf, math.inf
     # gelu(x) = x Phi(x) is least near x = -0.7518.

@@ -101,7 +101,7 @@ class Uncertainty:
 
     def __init__(self, tasks: Sequence[Task], initial: Numbers, *, rate: float = 0.025) -> None:
         self.rate = rate
-        self.half = {task.name: 0.5 if task.kind == "score" else 1.0 for task in tasks}
+        self.half = {task.name: task.labels.noise_factor for task in tasks}
         self.log_variance = {
             task: math.log(half / initial[task]) for task, half in self.half.items()
         }

@@ -14,6 +14,8 @@ from torch import Tensor
 
 from cotrunk.data.batches.stream import Batch
 from cotrunk.infer.threads import in_order
+from cotrunk.kinds.rows import LoadedRows
+from cotrunk.kinds.task import Task
 from cotrunk.learn.stage import Stage
 from cotrunk.model.encoder.dropout import DropoutStream
 from cotrunk.model.sharing.network import Perturb, identity
@@ -29,7 +31,7 @@ the second.
 class Microbatch:
     """Some rows of a batch: the ``part``-th of the ``batch``-th of a step, which has ``tokens``.
 
-    ``share`` is what it counts for in the batch's loss.
+    ``share`` is what it counts for in the batch's loss: its share of the batch's weight.
     """
 
     batch: int
@@ -44,8 +46,10 @@ def cuts_of(total: int) -> int:
     return 2 * max(1, round(total / (2 * TOKENS_PER_PART))) if total > TOKENS_UNCUT else 1
 
 
-def microbatches_of(tokens: Sequence[np.ndarray], *, cuts: int) -> list[Microbatch]:
-    """A step cut into even stretches; ``tokens`` of each batch's rows.
+def microbatches_of(
+    tokens: Sequence[np.ndarray], *, cuts: int, weights: Sequence[np.ndarray] | None = None
+) -> list[Microbatch]:
+    """A step cut into even stretches; ``tokens`` of each batch's rows, and what each row weighs.
 
     A stretch may end within a batch. The longest portions come first, so that at the end no thread
     has long to wait for another.
@@ -57,10 +61,14 @@ def microbatches_of(tokens: Sequence[np.ndarray], *, cuts: int) -> list[Microbat
         order = np.argsort(length_R, kind="stable")
         middle_R = before + np.cumsum(length_R[order]) - length_R[order] / 2
         cut_R = (middle_R * cuts / max(total, 1)).astype(int)
+        weight_R = np.ones(len(order)) if weights is None else weights[number]
         for part, cut in enumerate(np.unique(cut_R)):
             chosen = np.sort(order[cut_R == cut])
             mine = int(length_R[chosen].sum())
-            microbatches.append(Microbatch(number, part, chosen, mine, len(chosen) / len(order)))
+            weight = weight_R[chosen].sum()
+            if weight > 0:  # else none of its rows has anything to be asked about
+                share = float(weight / weight_R.sum())
+                microbatches.append(Microbatch(number, part, chosen, mine, share))
         before += int(length_R.sum())
     return sorted(microbatches, key=lambda microbatch: -microbatch.tokens)
 
@@ -70,14 +78,20 @@ def add_gradients(
 ) -> Iterator[tuple[Microbatch, float]]:
     """Each portion and its loss, once its gradient has been added to that of the parameters."""
     parameters = list(stage.trained.values())
-    tokens = [stage.forward.tokens(batch.task, batch.rows) for batch in batches]
+    seed = stage.seed
+    loaded = [
+        stage.forward.load(batch.task, batch.rows, (seed, step, number))
+        for number, batch in enumerate(batches)
+    ]
+    tokens = [rows.tokens_R for rows in loaded]
     total = int(sum(batch.sum() for batch in tokens))
     cuts = cuts_of(total) if stage.device.type == "cpu" else 1
-    microbatches = microbatches_of(tokens, cuts=cuts)
+    each = [row_weights(stage.network.tasks[rows.task], rows) for rows in loaded]
+    microbatches = microbatches_of(tokens, cuts=cuts, weights=each)
 
     def work(microbatch: Microbatch) -> tuple[float, list[Tensor | None]]:
         batch = batches[microbatch.batch]
-        loss = microbatch_loss(stage, batch, microbatch, step)
+        loss = microbatch_loss(stage, loaded[microbatch.batch], microbatch, step)
         weight = microbatch.share * batch.share * weights[batch.task]
         grads = torch.autograd.grad(loss * weight, parameters, allow_unused=True)
         return loss.item(), _apart(grads)
@@ -94,25 +108,41 @@ def add_gradients(
             yield microbatch, loss
 
 
-def microbatch_loss(stage: Stage, batch: Batch, microbatch: Microbatch, step: int) -> Tensor:
-    """The mean loss of a portion's rows, with what the smoothing adds."""
-    task = batch.task
-    rows = batch.rows[microbatch.chosen]
-    target_R = batch.target_R[torch.from_numpy(microbatch.chosen)].to(stage.device)
+def row_weights(task: Task, rows: LoadedRows) -> np.ndarray:
+    """What each row counts for in the mean loss: its units, by the weights of their labels."""
+    weight_N = task.labels.unit_weights(torch.from_numpy(rows.target).double())
+    if weight_N is None:
+        return rows.units_R.astype(np.float64)
+    row_N = np.repeat(np.arange(len(rows)), rows.units_R)
+    return np.bincount(row_N, weight_N.numpy(), minlength=len(rows))
+
+
+def microbatch_loss(stage: Stage, batch: LoadedRows, microbatch: Microbatch, step: int) -> Tensor:
+    """The mean loss of a microbatch's rows or sites, with what the regularizer adds."""
+    task = stage.network.tasks[batch.task]
+    rows = batch.select(microbatch.chosen)
+    target = torch.from_numpy(rows.target).to(stage.device)
+    weight_N = task.labels.unit_weights(target)
     part = (microbatch.part,) if microbatch.part else ()  # the first is as a batch that is not cut
 
     def again(repeat: int = 0, perturb: Perturb = identity) -> Tensor:
         masks = DropoutStream(
             stage.seed, step, microbatch.batch, repeat, *part, device=stage.device
         )
-        return stage.forward.output(task, rows, masks, perturb)
+        return stage.forward.output(rows, masks, perturb)
 
-    def criterion(output_RO: Tensor) -> Tensor:
-        return stage.losses[task](output_RO, target_R).mean()
+    def criterion(output_NO: Tensor) -> Tensor:
+        loss_N = stage.losses[task.name](output_NO, target)
+        return loss_N.mean() if weight_N is None else loss_N.sum() / weight_N.sum()
+
+    def average(value_N: Tensor) -> Tensor:
+        if weight_N is None:
+            return value_N.mean()
+        return (value_N * weight_N).sum() / weight_N.sum()
 
     name = " ".join(str(number) for number in (step, microbatch.batch, *part))
     random = generator(stage.seed, f"smoothing {name}")
-    return stage.regularizer(stage.network.tasks[task], again, criterion, random)
+    return stage.regularizer(task, again, criterion, random, average)
 
 
 def _apart(grads: Sequence[Tensor | None]) -> list[Tensor | None]:

@@ -26,7 +26,9 @@ class Again(Protocol):
     def __call__(self, repeat: int = 0, perturb: Perturb = identity) -> Tensor: ...
 
 
-Regularizer = Callable[[Task, Again, Criterion, torch.Generator], Tensor]
+Average = Callable[[Tensor], Tensor]
+"""One number for each row or site -> their mean, as the loss weighs them."""
+Regularizer = Callable[[Task, Again, Criterion, torch.Generator, Average], Tensor]
 """-> the loss of a batch, what smooths it included."""
 
 
@@ -41,23 +43,13 @@ def regularizer(name: str, options: Mapping[str, float] = MappingProxyType({})) 
     return partial(method, **options)
 
 
-def disagreement(task: Task, a_RO: Tensor, b_RO: Tensor) -> Tensor:
-    """How far apart two answers to each row are: 0 where they are equal, the same either way.
-
-    The divergence of SMART: for classes and chances ``KL(a|b) + KL(b|a)``, which is
-    ``sum (p - q)(log p - log q)`` and so never below 0; for two outcomes ``(p - q)(a - b)`` of the
-    logits. For scores the squared difference.
-    """
-    if task.kind == "score":
-        return (a_RO[:, 0] - b_RO[:, 0]).square()
-    if task.kind == "binary":
-        chance_R = torch.sigmoid(a_RO[:, 0]) - torch.sigmoid(b_RO[:, 0])
-        return chance_R * (a_RO[:, 0] - b_RO[:, 0])
-    log_p_RO, log_q_RO = a_RO.log_softmax(1), b_RO.log_softmax(1)
-    return ((log_p_RO.exp() - log_q_RO.exp()) * (log_p_RO - log_q_RO)).sum(1)
-
-
-def plain(_task: Task, again: Again, criterion: Criterion, _random: torch.Generator) -> Tensor:
+def plain(
+    _task: Task,
+    again: Again,
+    criterion: Criterion,
+    _random: torch.Generator,
+    _average: Average = torch.mean,
+) -> Tensor:
     """The loss and nothing else."""
     return criterion(again())
 
@@ -67,6 +59,7 @@ def r_drop(
     again: Again,
     criterion: Criterion,
     _random: torch.Generator,
+    average: Average = torch.mean,
     *,
     strength: float = 1.0,
 ) -> Tensor:
@@ -76,10 +69,11 @@ def r_drop(
     scores the squared difference. This is half of it: ``strength`` is half their alpha.
     """
     a_RO, b_RO = again(0), again(1)
-    apart_R = disagreement(task, a_RO, b_RO)
-    if task.kind != "score":
-        apart_R = apart_R / 2  # the mean of both ways, not their sum
-    return (criterion(a_RO) + criterion(b_RO)) / 2 + strength * apart_R.mean()
+    apart_R = task.labels.divergence(a_RO, b_RO)
+    # The mean of both directions, not their sum.
+    return (criterion(a_RO) + criterion(b_RO)) / 2 + strength * average(
+        apart_R / task.labels.divergence_ways
+    )
 
 
 def smart(
@@ -87,6 +81,7 @@ def smart(
     again: Again,
     criterion: Criterion,
     random: torch.Generator,
+    average: Average = torch.mean,
     *,
     strength: float = 1.0,
     radius: float = 1e-2,
@@ -101,7 +96,8 @@ def smart(
     """
     clean_RO = again()
     nudge = worst_nudge(task, again, clean_RO.detach(), random, radius=radius)
-    return criterion(clean_RO) + strength * disagreement(task, clean_RO, again(0, nudge)).mean()
+    apart_R = task.labels.divergence(clean_RO, again(0, nudge))
+    return criterion(clean_RO) + strength * average(apart_R)
 
 
 class Nudge:
@@ -121,13 +117,13 @@ class Nudge:
 def worst_nudge(
     task: Task, again: Again, clean_RO: Tensor, random: torch.Generator, *, radius: float
 ) -> Perturb:
-    """From a small random nudge, one step up the disagreement to the edge of the ball.
+    """From a small random nudge, one step up the divergence to the edge of the ball.
 
     The step is so long (100 radii, as in the paper) that it ends outside: only the sign of the
     slope counts, except where the slope is next to nothing. At no nudge at all there is no slope.
     """
     nudge = Nudge(random, spread=radius)
-    apart = disagreement(task, again(0, nudge), clean_RO).sum()
+    apart = task.labels.divergence(again(0, nudge), clean_RO).sum()
     assert nudge.by_TD is not None, "the embeddings were not shown to the nudge"
     (slope_TD,) = torch.autograd.grad(apart, nudge.by_TD)
     steepest_T1 = slope_TD.abs().amax(1, keepdim=True).clamp(min=torch.finfo(slope_TD.dtype).tiny)

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from cotrunk.kinds.task import Task
 from cotrunk.model.encoder.dropout import DropoutStream
 
-Pooling = Literal["pooler", "cls", "mean", "max", "sum"]
+Pooling = Literal["pooler", "cls", "mean", "max", "sum", "tokens"]
+"""``tokens``: none; the head answers about token positions."""
 Pair = Literal["joined", "concat", "hadamard", "difference", "all", "sum", "cosine"]
 Gradient = Literal["stop", "frozen", "flow"]
 
@@ -60,7 +61,7 @@ class HeadPlan:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a head says about each row; ``hidden_RF`` is what its last linear layer saw."""
+    """What a head says about each row or site; ``hidden_RF`` is what its last layer saw."""
 
     logit_RO: Tensor
     hidden_RF: Tensor
@@ -94,21 +95,15 @@ def pair_features(pair: Pair, u_RD: Tensor, v_RD: Tensor) -> Tensor:
     return torch.cat(parts, dim=1)
 
 
-def scale_cosine(scaling: str, cosine_R: Tensor, task: Task) -> Tensor:
+def scale_cosine(scaling: str, cosine_R: Tensor, span: tuple[float, float]) -> Tensor:
     """A cosine as a score: (cos + 1) / 2, sigmoid(cos) or relu(cos) of the label range."""
+    low, high = span
     unit = {
         "shifted": lambda: (cosine_R + 1) / 2,
         "sigmoid": lambda: torch.sigmoid(cosine_R),
         "relu": lambda: F.relu(cosine_R),
     }[scaling]()
-    return task.low + (task.high - task.low) * unit
-
-
-def probabilities(task: Task, logit_RO: Tensor) -> Tensor:
-    """Outputs as a reader of any kind of task can use them: class chances, a chance, the score."""
-    if task.kind == "classes":
-        return logit_RO.softmax(-1)
-    return torch.sigmoid(logit_RO) if task.kind == "binary" else logit_RO
+    return low + (high - low) * unit
 
 
 class Head(nn.Module):
@@ -164,7 +159,9 @@ class Head(nn.Module):
 
     def _cosine(self, u_RD: Tensor, v_RD: Tensor) -> Answer:
         cosine_R = F.cosine_similarity(u_RD, v_RD, dim=1)
-        score_RO = scale_cosine(self.plan.cosine, cosine_R, self.task)[:, None]
+        span = self.task.labels.span
+        assert span is not None, "a cosine needs a range to be scaled to"
+        score_RO = scale_cosine(self.plan.cosine, cosine_R, span)[:, None]
         return Answer(score_RO, torch.cat([u_RD, v_RD], dim=1))
 
 

@@ -18,8 +18,8 @@ from cotrunk.cli.terminal import screen, tables
 from cotrunk.config import presets
 from cotrunk.config.settings import NAME, Settings, check_settings, read_settings
 from cotrunk.data.batches.text import template_of, tokens_of
-from cotrunk.data.reading.check import check
-from cotrunk.data.reading.examples import Source
+from cotrunk.data.reading.check import check, spelled_out
+from cotrunk.data.reading.examples import Source, Text
 from cotrunk.data.tokens.tokenise import Tokeniser
 from cotrunk.errors import Errors, UserError
 from cotrunk.files import write_whole
@@ -93,8 +93,9 @@ def data_check(arguments: Namespace) -> Document:
     errors.refuse()  # how a file is read depends on who shares it, so names come before rows
     for task in tasks:
 
-        def lengths(rows: Sequence[tuple[str, ...]], task: Task = task) -> list[int]:
-            sizes = iter([len(ids) for ids in tokenise([t for row in rows for t in row])])
+        def lengths(rows: Sequence[tuple[Text, ...]], task: Task = task) -> list[int]:
+            texts = [spelled_out(text) for row in rows for text in row]
+            sizes = iter([len(ids) for ids in tokenise(texts)])
             return [
                 tokens_of(template, [next(sizes) for _ in row], pair_formats[task.name])
                 for row in rows

@@ -19,7 +19,6 @@ from cotrunk.config import presets
 from cotrunk.config.settings import Settings, read_settings
 from cotrunk.data.batches.sampling import dry_run
 from cotrunk.errors import UserError
-from cotrunk.kinds.metrics import baseline
 from cotrunk.learn.run import Interrupt, Interrupted
 from cotrunk.progress import OnProgress, ProgressUpdate
 from cotrunk.runs.events import Finished, Started
@@ -189,4 +188,8 @@ def _baselines(run: Document) -> dict[str, float]:
     model = load_model(Path(run["run"]))
     tasks = list(model.network.tasks.values())
     dev = corpora_of(model.sources, "dev", tasks, model.tokenizer)
-    return {task.name: baseline(task, np.asarray(dev[task.name].label)) for task in tasks}
+    return {
+        task.name: task.labels.baseline(np.asarray(dev[task.name].target))
+        for task in tasks
+        if task.labels.can_answer
+    }

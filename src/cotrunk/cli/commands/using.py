@@ -29,7 +29,8 @@ from cotrunk.infer.forward import Live
 from cotrunk.infer.int8 import refuse_where_int8_cannot_run, to_int8
 from cotrunk.infer.model import Model
 from cotrunk.infer.predictor import WRITERS, Answered, Predictor, object_of, write_minbert
-from cotrunk.kinds.metrics import Score, change, errors, label_name, overall, predict_labels
+from cotrunk.kinds.kind import by_row
+from cotrunk.kinds.metrics import Score, overall
 from cotrunk.kinds.task import Task
 from cotrunk.learn.evaluate import outputs_on, scores_of
 from cotrunk.progress import OnProgress, ProgressUpdate, ignore_progress
@@ -86,9 +87,13 @@ def evaluate(arguments: Namespace) -> Document:
 
 def _worst(model: Model, task: Task, corpus: Corpus, found: "_Timed", count: int) -> list[Document]:
     """The rows of a task that are most wrong, the worst first; texts as the model reads them."""
-    output, gold = found.outputs[task.name], np.asarray(corpus.label)
-    error, predicted = errors(task, output, gold), predict_labels(task, output)
-    wrong = np.isfinite(error) & (predicted != gold)
+    labels, counts = task.labels, corpus.site_counts()
+    output, target = found.outputs[task.name], np.asarray(corpus.target)
+    error = labels.errors(output, target, counts=counts)
+    predicted = by_row(labels.predict_labels(output), counts)
+    gold = by_row(labels.shaped(target), counts)
+    differs = [not np.array_equal(one, other) for one, other in zip(predicted, gold, strict=True)]
+    wrong = np.isfinite(error) & np.array(differs, bool)
     order = np.argsort(-error, kind="stable")
     worst = order[wrong[order]][:count].tolist()
     return [
@@ -96,8 +101,8 @@ def _worst(model: Model, task: Task, corpus: Corpus, found: "_Timed", count: int
             "line": int(corpus.line[row]),
             "id": corpus.id(row),
             "texts": [model.tokenizer.decode(piece.tolist()) for piece in corpus.pieces(row)],
-            "label": label_name(task, gold[row].item()),
-            "prediction": label_name(task, predicted[row].item()),
+            "label": labels.label_name(gold[row]),
+            "prediction": labels.label_name(predicted[row]),
             "error": float(error[row]),
         }
         for row in worst
@@ -121,8 +126,9 @@ def _int8_document(forward: Live, exact: _Timed, rough: _Timed, before: Document
     document = scores_document(scores_of(forward.network, rough.outputs, forward.corpora))
     for name, score in document["tasks"].items():
         score["difference"] = score["score"] - before["tasks"][name]["score"]
-        task = forward.network.tasks[name]
-        score["changed"] = change(task, exact.outputs[name], rough.outputs[name])
+        labels = forward.network.tasks[name].labels
+        score["changed"] = labels.changed(exact.outputs[name], rough.outputs[name])
+        score["changed_is"] = labels.change_is
     spent, now = exact.cpu_seconds, rough.cpu_seconds
     return document | {"cpu_seconds": {"float32": spent, "int8": now}, "times_less": spent / now}
 
@@ -243,8 +249,14 @@ def _refused(rows: Rows) -> Sequence[str]:
 def _able(arguments: Namespace, model: Model, path: Path) -> list[str]:
     """The tasks to answer for: those asked for, else all whose columns the file has."""
     chosen, parts = _chosen(arguments.task, model), model.unlabelled
+    silent = [name for name in chosen if not model.network.tasks[name].labels.can_answer]
     if arguments.task:
+        if silent:
+            raise UserError(f"--task {silent[0]}: it is there to be trained on, and has no answers")
         return chosen
+    for name in silent:
+        screen.say(f"note: {name} is left out: it is there to be trained on, and has no answers")
+    chosen = [name for name in chosen if name not in silent]
     able, columns = [], []
     place = place_of(Path(arguments.file))
     for name in chosen:
@@ -265,13 +277,14 @@ def _able(arguments: Namespace, model: Model, path: Path) -> list[str]:
 def _readers(
     arguments: Namespace, predictor: Predictor, names: Sequence[str], path: Path
 ) -> Readers:
-    alike: dict[Source, list[str]] = {}
+    alike: dict[tuple[Source, bool], list[str]] = {}
     for name in names:
         source = predictor.source(name, path)
         skip = arguments.skip_bad_rows or source.skip_bad_rows
         source = replace(source, skip_bad_rows=skip, called=place_of(Path(arguments.file)))
-        alike.setdefault(source, []).append(name)
-    return [(some, Rows(predictor.tasks[some[0]], source)) for source, some in alike.items()]
+        words = predictor.tasks[name].labels.reads_words
+        alike.setdefault((source, words), []).append(name)
+    return [(some, Rows(predictor.tasks[some[0]], source)) for (source, _), some in alike.items()]
 
 
 def _merged(groups: list[Iterator[Answered]], names: Sequence[str]) -> Iterator[Answered]:
@@ -312,7 +325,7 @@ def _write_answers(
     targets: dict[str, Path],
 ) -> Document:
     if not targets and arguments.json:
-        return {"rows": [object_of(row) for row in rows]}
+        return {"rows": [object_of(tasks, row) for row in rows]}
     if not targets:
         WRITERS[arguments.format or "csv"](tasks, rows, sys.stdout)
         return {}

@@ -38,7 +38,7 @@ def show_int8(title: str, document: Document) -> None:
                 task,
                 *(with_interval(s["score"], s["low"], s["high"]) for s in (exact[task], rough)),
                 signed(rough["difference"]),
-                number(changed) if rough["metric"] == "pearson" else f"{changed:.1%}",
+                number(changed) if rough["changed_is"] == "distance" else f"{changed:.1%}",
             ]
         )
     for key, score in document["overall"].items():
@@ -65,11 +65,13 @@ def show_worst(worst: Mapping[str, Sequence[Document]]) -> None:
             )
             for text in row["texts"]:
                 out().print(f"    {text}")
-    out().print("\nerror: the chance that the label was not given; of a score, how far off it is")
+    out().print("\nerror: 1 - probability of the gold label (scores: absolute difference)")
     out().print("texts are shown as the model reads them")
 
 
-def _short(label: str | float) -> str:
+def _short(label: str | float | list[str]) -> str:
+    if isinstance(label, list):
+        return ", ".join(label) or "nothing"
     return label if isinstance(label, str) else f"{label:.4g}"
 
 

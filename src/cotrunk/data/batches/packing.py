@@ -79,13 +79,19 @@ class RowIndex:
 
     For every row the place of its one sequence, or of its two when a pair is encoded separately.
     ``swapped``: the two are one joined pair in both orders, whose answers are to be averaged.
+    Tasks about tokens have ``site_N``, the packed tokens they are about, and ``count_R`` of them
+    in each row.
     """
 
     places: tuple[Tensor, ...]
     swapped: bool = False
+    site_N: Tensor | None = None
+    count_R: Tensor | None = None
 
     def to(self, device: torch.device) -> "RowIndex":
-        return RowIndex(tuple(place.to(device) for place in self.places), self.swapped)
+        site_N, count_R = (x if x is None else x.to(device) for x in (self.site_N, self.count_R))
+        places = tuple(place.to(device) for place in self.places)
+        return RowIndex(places, self.swapped, site_N, count_R)
 
 
 def pack(sequences: Sequence[np.ndarray], segments: Sequence[np.ndarray]) -> Packed:

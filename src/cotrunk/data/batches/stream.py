@@ -7,8 +7,6 @@ from functools import cached_property, lru_cache
 from itertools import accumulate
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from cotrunk.data.batches.samplers import Sampler
 from cotrunk.data.batches.sampling import (
@@ -43,7 +41,6 @@ class Batch:
 
     task: str
     rows: np.ndarray
-    target_R: Tensor
     share: float
 
 
@@ -88,8 +85,7 @@ class Stream:
         for spec in self.specs(step):
             corpus = self.corpora[spec.task]
             rows = rows_of(spec, len(corpus), seed=self.seed, epoch=epoch)
-            target_R = torch.from_numpy(corpus.label[rows].astype(np.float32))
-            yield Batch(spec.task, rows, target_R, spec.factor / min(left, self.accumulate))
+            yield Batch(spec.task, rows, spec.factor / min(left, self.accumulate))
 
     def drawn(self, epoch: int) -> dict[str, int]:
         """How many batches of each task an epoch has."""

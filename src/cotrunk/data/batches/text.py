@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from tokenizers import Tokenizer
 
 from cotrunk.data.batches.packing import Packed, RowIndex, pack
-
-TokenIds = tuple[np.ndarray, ...]
-"""The token ids of a row's one or two texts, without special tokens."""
+from cotrunk.kinds.rows import LoadedRows, TokenIds
 
 
 @dataclass(frozen=True)
@@ -75,10 +74,42 @@ def join(
     return ids, segments
 
 
+def site_positions(
+    template: Template, pieces: TokenIds, sites: np.ndarray, pair_format: PairFormat
+) -> np.ndarray:
+    """Where sites of a row lie in its one sequence; -1 for those that were cut off."""
+    t, room = template, pair_format.max_tokens
+    if len(pieces) == 1:
+        kept = min(len(pieces[0]), room - len(t.begin) - len(t.end))
+        return np.where((sites >= 0) & (sites < kept), sites + len(t.begin), -1)
+    first, second = keep_of_pair(len(pieces[0]), len(pieces[1]), room - t.pair_specials)
+    in_second = sites - len(pieces[0])
+    after = len(t.begin) + first + len(t.between)
+    found = np.where((sites >= 0) & (sites < first), sites + len(t.begin), -1)
+    return np.where((in_second >= 0) & (in_second < second), in_second + after, found)
+
+
+def visible_sites(
+    template: Template, rows: LoadedRows, pair_format: PairFormat
+) -> list[np.ndarray]:
+    """For each row, which of its sites are left when its texts are cut to size."""
+    assert rows.sites is not None
+    return [
+        site_positions(template, pieces, sites, pair_format) >= 0
+        for pieces, sites in zip(rows.pieces, rows.sites, strict=True)
+    ]
+
+
 def pack_rows(
-    template: Template, rows: Sequence[TokenIds], pair_format: PairFormat
+    template: Template,
+    rows: Sequence[TokenIds],
+    pair_format: PairFormat,
+    sites: Sequence[np.ndarray] | None = None,
 ) -> tuple[Packed, RowIndex]:
-    """Rows as one packed batch, and where each row finds its sequences in it."""
+    """Rows as one packed batch, and where each row finds its sequences, and its sites, in it.
+
+    No site may have been cut off.
+    """
     if pair_format.texts == 1:
         versions = [rows]
     elif not pair_format.joined:
@@ -90,9 +121,17 @@ def pack_rows(
     sequences = [join(template, pieces, pair_format) for version in versions for pieces in version]
     packed = pack([ids for ids, _ in sequences], [segments for _, segments in sequences])
     places = tuple(packed.place_S.split(len(rows)))
-    return packed, RowIndex(
-        places, swapped=pair_format.texts == 2 and pair_format.joined and pair_format.swapped
-    )
+    swapped = pair_format.texts == 2 and pair_format.joined and pair_format.swapped
+    if sites is None:
+        return packed, RowIndex(places, swapped)
+    assert len(places) == 1, "a site lies in one sequence"
+    first_R = packed.first_S[places[0]].tolist()
+    positions = [
+        first + site_positions(template, pieces, site, pair_format)
+        for first, pieces, site in zip(first_R, rows, sites, strict=True)
+    ]
+    count_R = torch.tensor([len(site) for site in sites])
+    return packed, RowIndex(places, swapped, torch.from_numpy(np.concatenate(positions)), count_R)
 
 
 def tokens_of(template: Template, lengths: Sequence[int], pair_format: PairFormat) -> int:

@@ -1,25 +1,22 @@
 """What the files of a task hold: labels, lengths, duplicates, and what train gives away."""
 
-import math
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from itertools import islice, pairwise
+from itertools import chain, islice
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cotrunk.data.reading.examples import Example, Rows, Source
-from cotrunk.data.reading.labels import shown
-from cotrunk.errors import Errors
+from cotrunk.data.reading.examples import Example, Rows, Source, Text
+from cotrunk.errors import Errors, shown
 from cotrunk.kinds.task import Task
 
-Lengths = Callable[[Sequence[tuple[str, ...]]], Sequence[int]]
+Lengths = Callable[[Sequence[tuple[Text, ...]]], Sequence[int]]
 
 TRAIN = "train"
 ROWS_PER_BATCH = 1024
-SCORE_BINS = 10
 QUOTED = 3
 
 
@@ -73,25 +70,31 @@ def check(task: Task, splits: Mapping[str, Source], lengths: Lengths | None = No
 
 @dataclass(frozen=True)
 class _Columns:
-    """28 bytes for each row of a split: hashes of its texts and its id, label and length."""
+    """Of each row of a split: hashes of its texts, its id and its target, and its length.
+
+    ``targets`` are the numbers of all targets end to end.
+    """
 
     texts: NDArray[np.uint64]
     ids: NDArray[np.uint64]
-    labels: NDArray[np.float64]
+    labels: NDArray[np.int64]
+    targets: NDArray[np.float64]
     lengths: NDArray[np.uint32]
     in_train: int
     quoted: tuple[str, ...]
 
 
 def _read(rows: Rows, lengths: Lengths, train: NDArray[np.uint64] | None) -> _Columns:
-    texts, ids, labels, counts = array("Q"), array("Q"), array("d"), array("I")
+    texts, ids, counts = array("Q"), array("Q"), array("I")
+    labels, targets = array("q"), array("d")
     in_train = 0
     quoted: list[str] = []
     for batch in _batches(iter(rows)):
         keys = [_hash("\0".join(_evened(example.texts))) for example in batch]
         texts.extend(keys)
         ids.extend(_hash(example.id) for example in batch)
-        labels.extend(math.nan if row.label is None else row.label for row in batch)
+        labels.extend(hash(row.target) for row in batch)
+        targets.extend(chain.from_iterable(row.target or () for row in batch))
         counts.extend(lengths([example.texts for example in batch]))
         if train is not None:
             seen = _found(np.array(keys, dtype=np.uint64), train)
@@ -100,7 +103,8 @@ def _read(rows: Rows, lengths: Lengths, train: NDArray[np.uint64] | None) -> _Co
     return _Columns(
         np.asarray(texts, dtype=np.uint64),
         np.asarray(ids, dtype=np.uint64),
-        np.asarray(labels, dtype=np.float64),
+        np.asarray(labels, dtype=np.int64),
+        np.asarray(targets, dtype=np.float64),
         np.asarray(counts, dtype=np.uint32),
         in_train,
         tuple(quoted),
@@ -109,15 +113,16 @@ def _read(rows: Rows, lengths: Lengths, train: NDArray[np.uint64] | None) -> _Co
 
 def _report(rows: Rows, columns: _Columns, *, compared: bool) -> SplitReport:
     labelled = rows.source.label is not None
-    is_score = labelled and rows.task.kind == "score"
+    labels = rows.task.labels
+    moments = labels.moments(columns.targets) if labelled else {}
     return SplitReport(
         rows=len(columns.texts),
         dropped=rows.dropped_count,
         dropped_messages=tuple(rows.dropped),
         unlabelled=rows.unlabelled,
-        labels=_histogram(rows.task, columns.labels) if labelled else {},
-        mean=float(columns.labels.mean()) if is_score else None,
-        sd=float(columns.labels.std()) if is_score else None,
+        labels=labels.histogram(columns.targets) if labelled else {},
+        mean=moments.get("mean"),
+        sd=moments.get("sd"),
         lengths=_percentiles(columns.lengths),
         duplicate_rows=_repeated(columns.texts),
         conflicting_texts=_conflicts(columns) if labelled else 0,
@@ -125,16 +130,6 @@ def _report(rows: Rows, columns: _Columns, *, compared: bool) -> SplitReport:
         rows_in_train=columns.in_train if compared else None,
         seen_in_train=columns.quoted,
     )
-
-
-def _histogram(task: Task, labels: NDArray[np.float64]) -> dict[str, int]:
-    if task.kind == "score":
-        counts, edges = np.histogram(labels, SCORE_BINS, (task.low, task.high))
-        bounds = [f"{a:g}..{b:g}" for a, b in pairwise(edges)]
-        return {name: int(n) for name, n in zip(bounds, counts, strict=True)}
-    names = task.classes if task.kind == "classes" else ("0", "1")
-    counts = np.bincount(labels.astype(np.int64), minlength=len(names))
-    return {name: int(n) for name, n in zip(names, counts, strict=True)}
 
 
 def _percentiles(lengths: NDArray[np.uint32]) -> dict[str, int]:
@@ -165,8 +160,13 @@ def _batches(examples: Iterator[Example]) -> Iterator[list[Example]]:
         yield batch
 
 
-def _evened(texts: tuple[str, ...]) -> list[str]:
-    return sorted(" ".join(text.split()).casefold() for text in texts)
+def _evened(texts: tuple[Text, ...]) -> list[str]:
+    return sorted(" ".join(spelled_out(text).split()).casefold() for text in texts)
+
+
+def spelled_out(text: Text) -> str:
+    """A list of words with blanks between them."""
+    return text if isinstance(text, str) else " ".join(text)
 
 
 def _hash(text: str) -> int:
@@ -174,8 +174,8 @@ def _hash(text: str) -> int:
 
 
 def _quoted(example: Example) -> str:
-    return " | ".join(shown(text) for text in example.texts)
+    return " | ".join(shown(spelled_out(text)) for text in example.texts)
 
 
-def _words(texts: Sequence[tuple[str, ...]]) -> list[int]:
-    return [sum(len(text.split()) for text in row) for row in texts]
+def _words(texts: Sequence[tuple[Text, ...]]) -> list[int]:
+    return [sum(len(spelled_out(text).split()) for text in row) for row in texts]

@@ -7,9 +7,12 @@ from typing import Any
 
 from cotrunk.data.reading.files import open_table, place_of
 from cotrunk.data.reading.formats import LONGEST_CELL, Fault, Quoting, Table
-from cotrunk.data.reading.labels import read_label, shown
-from cotrunk.errors import UserError, plural
+from cotrunk.errors import UserError, plural, shown
+from cotrunk.kinds.kind import Kind
 from cotrunk.kinds.task import Task
+
+Text = str | tuple[str, ...]
+"""As it stands, or word by word for tasks that read words."""
 
 LISTED = 50
 REMEMBERED_LABELS = 10_000
@@ -41,12 +44,12 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """``line`` is where the record starts (Parquet: its row); ``label`` as in ``Task``."""
+    """``line`` is where the record starts (Parquet: its row); ``target`` what its label means."""
 
     line: int
     id: str
-    texts: tuple[str, ...]
-    label: float | None
+    texts: tuple[Text, ...]
+    target: tuple[float, ...] | None
 
 
 @dataclass(frozen=True)
@@ -141,24 +144,31 @@ class Rows:
     def _examples(self, table: Table, columns: _Columns) -> Iterator[Example]:
         texts = len(columns.texts)
         has_id, has_label = columns.id is not None, columns.label is not None
-        sparse, known = self.source.sparse_labels, _KnownLabels(self.task)
-        label: float | None = None
+        labels, sparse = self.task.labels, self.source.sparse_labels
+        known, words = _KnownLabels(labels), labels.reads_words
+        target: tuple[float, ...] | None = None
         refused = _Refusal(table.place)
         number = usable = 0
         for number, (line, cells) in enumerate(table.select(columns.names), 1):
             if type(cells) is tuple:
                 if has_label:
-                    if sparse and _is_empty(cells[-1]):
+                    if sparse and labels.is_empty(cells[-1]):
                         self.unlabelled += 1
                         continue
-                    label = known[cells[-1]] if type(cells[-1]) is str else known.read(cells[-1])
+                    target = known[cells[-1]] if type(cells[-1]) is str else known.read(cells[-1])
+                if words:
+                    cells = (*map(as_words, cells[:texts]), *cells[texts:])
                 name = cells[texts] if has_id else str(number)
                 if type(name) is int:
                     name = str(name)
-                if (label is not None or not has_label) and _are_sound(name, *cells[:texts]):
+                sound = _are_sound(name, *(cells[0] if words else cells[:texts]))
+                if words:
+                    expected = len(cells[0]) if target is None else len(target)
+                    sound = sound and 0 < len(cells[0]) == expected
+                if (target is not None or not has_label) and sound:
                     usable += 1
                     if not refused.lines:
-                        yield Example(line, name, cells[:texts], label)
+                        yield Example(line, name, cells[:texts], target)
                     continue
             findings = list(_findings(self.task, table, columns, line, cells))
             if self.source.skip_bad_rows:
@@ -183,6 +193,18 @@ class Rows:
         )
 
 
+def raw_labels(source: Source, labels: Kind) -> Iterator[object]:
+    """The label cells of a file that hold one; rows that cannot be read are left to ``Rows``."""
+    assert source.label is not None
+    with open_table(
+        source.path, needed=[source.label], quoting=source.quoting, place=source.place
+    ) as table:
+        table.require(source.label)
+        for _, cells in table.select([source.label]):
+            if not isinstance(cells, Fault) and not labels.is_empty(cells[0]):
+                yield cells[0]
+
+
 def _columns(table: Table, source: Source) -> _Columns:
     named = source.id if source.id is not None or "id" not in table.columns else "id"
     columns = _Columns(source.texts, named, source.label)
@@ -193,24 +215,33 @@ def _columns(table: Table, source: Source) -> _Columns:
     return columns
 
 
-class _KnownLabels(dict[str, float | None]):
+class _KnownLabels(dict[str, tuple[float, ...] | None]):
     """What a spelling means, worked out once because labels repeat; None if it means nothing."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, labels: Kind) -> None:
         super().__init__()
-        self.task = task
+        self.labels = labels
 
-    def __missing__(self, raw: str) -> float | None:
-        label = self.read(raw)
-        if label is not None and len(self) < REMEMBERED_LABELS:
-            self[raw] = label
-        return label
+    def __missing__(self, raw: str) -> tuple[float, ...] | None:
+        target = self.read(raw)
+        if target is not None and len(self) < REMEMBERED_LABELS:
+            self[raw] = target
+        return target
 
-    def read(self, raw: object) -> float | None:
+    def read(self, raw: object) -> tuple[float, ...] | None:
+        if self.labels.is_empty(raw):
+            return None
         try:
-            return read_label(self.task, raw)
+            return self.labels.read(raw)
         except ValueError:
             return None
+
+
+def as_words(cell: Any) -> Any:
+    """A list of words as it is, a string split at blanks; anything else is left to be refused."""
+    if isinstance(cell, str):
+        return tuple(cell.split())
+    return tuple(cell) if isinstance(cell, list | tuple) else (cell,)
 
 
 def _are_sound(*cells: object) -> bool:
@@ -247,15 +278,17 @@ def _findings(
         return
     for index, (name, cell) in enumerate(zip(columns.names, cells, strict=True)):
         fix, common = "correct the cell or set skip_bad_rows = true", False
-        if index < len(columns.texts):
+        if index < len(columns.texts) and task.labels.reads_words:
+            reason = words_fault(cell)
+        elif index < len(columns.texts):
             reason = text_fault(cell, "text")
         elif name == columns.id and index == len(columns.texts):
             reason = None if type(cell) is int else text_fault(cell, "id")
-        elif _is_empty(cell):
+        elif task.labels.is_empty(cell):
             reason = "the label is empty"
             fix = "fill the cell, or set sparse_labels = true or skip_bad_rows = true"
         else:
-            reason, common = _label_fault(task, cell), task.kind == "classes"
+            reason, common = _label_fault(task, cells[0], cell), task.labels.lists_classes
             if common:
                 fix = "correct the cell or the task's classes, or set skip_bad_rows = true"
         if reason:
@@ -276,13 +309,28 @@ def text_fault(cell: object, what: str) -> str | None:
     return _character_fault(cell)
 
 
-def _label_fault(task: Task, cell: object) -> str | None:
+def words_fault(cell: object) -> str | None:
+    """Why a cell is no list of words, if it is none."""
+    if not isinstance(cell, list | tuple | str):
+        return "the text is missing" if cell is None else f"must be a list of words: {shown(cell)}"
+    words = as_words(cell)
+    if not words:
+        return "the text is empty"
+    faults = ((number, text_fault(word, "word")) for number, word in enumerate(words, 1))
+    return next((f"word {number}: {fault}" for number, fault in faults if fault), None)
+
+
+def _label_fault(task: Task, text: object, cell: object) -> str | None:
     if isinstance(cell, str) and (fault := _character_fault(cell)):
         return fault
     try:
-        read_label(task, cell)
+        target = task.labels.read(cell)
     except ValueError as error:
         return str(error)
+    if task.labels.reads_words and words_fault(text) is None:
+        words = len(as_words(text))
+        if len(target) != words:
+            return f"there must be a label for each word; found {len(target)} for {words} words"
     return None
 
 

@@ -9,8 +9,7 @@ from itertools import chain, islice
 from operator import itemgetter
 from typing import Any, Literal
 
-from cotrunk.data.reading.labels import shown
-from cotrunk.errors import UserError, did_you_mean, plural
+from cotrunk.errors import UserError, did_you_mean, plural, shown
 
 Quoting = Literal["csv", "none"]
 

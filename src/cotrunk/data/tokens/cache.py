@@ -7,21 +7,22 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, Literal
 
 import numpy as np
 from tokenizers import Tokenizer
 
-from cotrunk.data.batches.text import TokenIds
 from cotrunk.data.reading.examples import Example, Rows, Source
 from cotrunk.data.tokens.encoded import Encoded
 from cotrunk.data.tokens.workers import encoded, workers_for
 from cotrunk.files import whole_folder, write_whole
+from cotrunk.kinds.rows import TokenIds
 from cotrunk.kinds.task import Task
 from cotrunk.progress import OnProgress, ProgressUpdate, ignore_progress
 
-FORMAT = 2
+FORMAT = 3
 CHUNK, CHUNK_LETTERS = 4096, 1 << 22
 HASH_BLOCK = 1 << 20
 SMALL = 1 << 25
@@ -31,12 +32,21 @@ RELEASED_EVERY = 64
 
 @dataclass(frozen=True)
 class Corpus:
-    """The tokenised rows of one task and split. Arrays are memory-mapped files."""
+    """The tokenised rows of one task and split. Arrays are memory-mapped files.
+
+    The numbers of all targets lie end to end: ``width`` of them for each row, or, where it is None,
+    those from ``target_offset[row]`` to the next. Rows of words have a ``site`` for each word:
+    the index of its first token in the row's text.
+    """
 
     texts: int
+    width: int | None
     token: np.ndarray
     offset: np.ndarray
-    label: np.ndarray
+    target: np.ndarray
+    target_offset: np.ndarray | None
+    site: np.ndarray | None
+    site_offset: np.ndarray | None
     id_byte: np.ndarray
     id_offset: np.ndarray
     line: np.ndarray
@@ -57,12 +67,32 @@ class Corpus:
         at = self.offset[row * self.texts : row * self.texts + self.texts + 1]
         return tuple(self.token[at[i] : at[i + 1]] for i in range(self.texts))
 
+    def targets(self, rows: np.ndarray) -> list[np.ndarray]:
+        """The target of each row; of no length where a ragged one has no label."""
+        if self.target_offset is None:
+            assert self.width is not None
+            first = rows * self.width
+            return list(self.target[first[:, None] + np.arange(self.width)])
+        return _slices(self.target, self.target_offset, rows)
+
+    def target_counts(self, rows: np.ndarray) -> np.ndarray:
+        """How many numbers the target of each row has."""
+        if self.target_offset is None:
+            return np.full(len(rows), self.width)
+        return self.target_offset[rows + 1] - self.target_offset[rows]
+
+    def sites(self, rows: np.ndarray) -> list[np.ndarray] | None:
+        """The first token of each word of each row; None where texts are not lists of words."""
+        if self.site is None or self.site_offset is None:
+            return None
+        return [site.astype(np.int64) for site in _slices(self.site, self.site_offset, rows)]
+
+    def site_counts(self) -> np.ndarray | None:
+        """How many words each row has."""
+        return None if self.site_offset is None else np.diff(self.site_offset)
+
     def id(self, row: int) -> str:
         return bytes(self.id_byte[self.id_offset[row] : self.id_offset[row + 1]]).decode()
-
-    def lengths(self) -> np.ndarray:
-        """Tokens of each row, its texts together."""
-        return np.diff(self.offset[:: self.texts])
 
     def text_lengths(self, first: int, end: int) -> np.ndarray:
         """Tokens of each text of some rows, as [rows, texts]."""
@@ -73,9 +103,13 @@ class Corpus:
         """Let go of the pages read so far, if they can be many. Values in use stay good."""
         if self.token.nbytes < SMALL:
             return
-        for array in (self.token, self.offset, self.label, self.fingerprint):
+        for array in (self.token, self.offset, self.target, self.fingerprint):
             if isinstance(array.base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
                 array.base.madvise(mmap.MADV_DONTNEED)
+
+
+def _slices(values: np.ndarray, offset: np.ndarray, rows: np.ndarray) -> list[np.ndarray]:
+    return [values[offset[row] : offset[row + 1]] for row in rows.tolist()]
 
 
 @dataclass(frozen=True)
@@ -109,7 +143,8 @@ def load_corpus(
     reading = asdict(source) | {"path": ""}
     del reading["called"]
     spelled = json.dumps(
-        [FORMAT, content, asdict(task), reading, _digest(tokenizer)], sort_keys=True
+        [FORMAT, content, task.texts, task.labels.reading_key(), reading, _digest(tokenizer)],
+        sort_keys=True,
     )
     digest = hashlib.sha256(spelled.encode()).hexdigest()
     folder = cache_folder() / "tokens" / digest
@@ -117,7 +152,7 @@ def load_corpus(
         crew = workers_for(source.path) if workers == "auto" else workers
         with whole_folder(folder, _is_whole) as beside:
             _write(beside, task, source, tokenizer, crew, on_progress)
-    return _open(folder, task.texts, content)
+    return _open(folder, task, content)
 
 
 def cache_folder() -> Path:
@@ -162,8 +197,9 @@ def _write(
 ) -> None:
     rows = Rows(task, source)
     wide = tokenizer.get_vocab_size() > 1 << 16
-    parts = encoded(_chunks(rows), tokenizer, task.texts, workers=workers)
-    with closing(parts), _Writer(folder, wide=wide) as writer:
+    words, width = task.labels.reads_words, task.labels.width
+    parts = encoded(_chunks(rows), tokenizer, task.texts, workers=workers, words=words)
+    with closing(parts), _Writer(folder, wide=wide, width=width, words=words) as writer:
         for chunk, part in parts:
             writer.write(chunk, part)
             on_progress(ProgressUpdate(f"tokenising {source.path.name}", len(chunk), rows.share))
@@ -200,24 +236,18 @@ def _chunks(rows: Rows) -> Iterator[list[Example]]:
 class _Writer:
     """Appends rows to the arrays of a corpus."""
 
-    def __init__(self, folder: Path, *, wide: bool) -> None:
+    def __init__(self, folder: Path, *, wide: bool, width: int | None, words: bool) -> None:
         self.token_type = np.uint32 if wide else np.uint16
+        self.wide, self.width, self.words = wide, width, words
+        offsets = ["offset", "id_offset", *(["target_offset"] if width is None else [])]
+        offsets += ["site_offset"] if words else []
+        names = [_token_name(wide), "target", "id_byte", "line", "fingerprint", *offsets]
         self.files: dict[str, BinaryIO] = {
-            name: (folder / name).open("wb")
-            for name in (
-                _token_name(wide),
-                "offset",
-                "label",
-                "id_byte",
-                "id_offset",
-                "line",
-                "fingerprint",
-            )
+            name: (folder / name).open("wb") for name in [*names, *(["site"] if words else [])]
         }
-        self.tokens = self.id_bytes = 0
-        self.wide = wide
-        self._append("offset", np.zeros(1, np.int64))
-        self._append("id_offset", np.zeros(1, np.int64))
+        self.ends = dict.fromkeys(offsets, 0)
+        for name in offsets:
+            self._append(name, np.zeros(1, np.int64))
 
     def __enter__(self) -> "_Writer":
         return self
@@ -227,18 +257,26 @@ class _Writer:
             file.close()
 
     def write(self, chunk: list[Example], encoded: Encoded) -> None:
-        ends = self.tokens + np.cumsum(encoded.length)
         names = [example.id.encode() for example in chunk]
-        name_ends = self.id_bytes + np.cumsum([len(name) for name in names])
-        labels = [np.nan if example.label is None else example.label for example in chunk]
+        unlabelled = () if self.width is None else (np.nan,) * self.width
+        targets = [unlabelled if row.target is None else row.target for row in chunk]
         self._append(_token_name(self.wide), encoded.token.astype(self.token_type))
-        self._append("offset", ends)
-        self._append("label", np.array(labels, np.float64))
+        self._append_ends("offset", encoded.length)
+        self._append("target", np.fromiter(chain.from_iterable(targets), np.float64))
         self._append("line", np.array([example.line for example in chunk], np.int64))
         self._append("fingerprint", encoded.fingerprint)
         self._append("id_byte", np.frombuffer(b"".join(names), np.uint8))
-        self._append("id_offset", name_ends)
-        self.tokens, self.id_bytes = int(ends[-1]), int(name_ends[-1])
+        self._append_ends("id_offset", [len(name) for name in names])
+        if self.width is None:
+            self._append_ends("target_offset", [len(target) for target in targets])
+        if self.words:
+            self._append("site", encoded.site)
+            self._append_ends("site_offset", encoded.words)
+
+    def _append_ends(self, name: str, lengths: np.ndarray | list[int]) -> None:
+        ends = self.ends[name] + np.cumsum(lengths, dtype=np.int64)
+        self._append(name, ends)
+        self.ends[name] = int(ends[-1])
 
     def _append(self, name: str, values: np.ndarray) -> None:
         self.files[name].write(values.tobytes())
@@ -248,7 +286,7 @@ def _token_name(wide: bool) -> str:
     return "token32" if wide else "token16"
 
 
-def _open(folder: Path, texts: int, digest: str) -> Corpus:
+def _open(folder: Path, task: Task, digest: str) -> Corpus:
     about = json.loads((folder / "about.json").read_text())
     wide = (folder / _token_name(True)).exists()
 
@@ -262,11 +300,18 @@ def _open(folder: Path, texts: int, digest: str) -> Corpus:
         # As np.memmap does, but as a plain array: taking a slice of it is six times faster.
         return np.ndarray(size // np.dtype(kind).itemsize, kind, mapped)
 
+    def optional(name: str, kind: type[np.generic]) -> np.ndarray | None:
+        return array(name, kind) if (folder / name).exists() else None
+
     return Corpus(
-        texts=texts,
+        texts=task.texts,
+        width=task.labels.width,
         token=array(_token_name(wide), np.uint32 if wide else np.uint16),
         offset=array("offset", np.int64),
-        label=array("label", np.float64),
+        target=array("target", np.float64),
+        target_offset=optional("target_offset", np.int64),
+        site=optional("site", np.int32),
+        site_offset=optional("site_offset", np.int64),
         id_byte=array("id_byte", np.uint8),
         id_offset=array("id_offset", np.int64),
         line=array("line", np.int64),

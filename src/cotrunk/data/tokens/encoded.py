@@ -8,22 +8,29 @@ from typing import IO, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from cotrunk.data.tokens.tokenise import Tokeniser
+from cotrunk.data.tokens.tokenise import Tokeniser, sums
 
-BETWEEN_TEXTS = "\0"
-"""No checked text holds it."""
+BETWEEN_WORDS = "\0"
+BETWEEN_TEXTS = "\0\0"
+"""No checked text or word is empty or holds a NUL."""
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """Token ids of all texts end to end, the length of each text, the fingerprint of each row."""
+    """Token ids of all texts end to end, the length of each text, the fingerprint of each row.
+
+    Where texts are lists of words, ``site`` is the first token of each word within its text, -1 if
+    it has none, and ``words`` how many each text has.
+    """
 
     token: NDArray[np.uint32]
     length: NDArray[np.int64]
     fingerprint: NDArray[np.uint64]
+    site: NDArray[np.int32]
+    words: NDArray[np.int64]
 
     def send(self, file: IO[bytes]) -> None:
-        for array in (self.token, self.length, self.fingerprint):
+        for array in (self.token, self.length, self.fingerprint, self.site, self.words):
             send(file, array.tobytes())
 
     @classmethod
@@ -32,14 +39,37 @@ class Encoded:
             np.frombuffer(receive(file), np.uint32),
             np.frombuffer(receive(file), np.int64),
             np.frombuffer(receive(file), np.uint64),
+            np.frombuffer(receive(file), np.int32),
+            np.frombuffer(receive(file), np.int64),
         )
 
 
-def encode(tokenise: Tokeniser, texts: Sequence[str], texts_per_row: int) -> Encoded:
-    """Of rows whose texts are given one after the other."""
+def encode(
+    tokenise: Tokeniser, texts: Sequence[str], texts_per_row: int, *, words: bool = False
+) -> Encoded:
+    """Of rows whose texts are given one after the other; ``words``: each is words joined by NUL."""
+    if words:
+        return _encode_words(tokenise, texts, texts_per_row)
     ids = tokenise.flat(texts)
-    rows = zip(*(texts[side::texts_per_row] for side in range(texts_per_row)), strict=True)
-    return Encoded(ids.flat, ids.length, fingerprints(rows))
+    none = np.zeros(0, np.int64)
+    return Encoded(
+        ids.flat, ids.length, _of_rows(texts, texts_per_row), none.astype(np.int32), none
+    )
+
+
+def _encode_words(tokenise: Tokeniser, texts: Sequence[str], texts_per_row: int) -> Encoded:
+    counts = [text.count(BETWEEN_WORDS) + 1 for text in texts]
+    ids = tokenise.flat(BETWEEN_WORDS.join(texts).split(BETWEEN_WORDS))
+    length = sums(ids.length, counts)
+    first = np.cumsum(ids.length) - ids.length - np.repeat(np.cumsum(length) - length, counts)
+    site = np.where(ids.length > 0, first, -1).astype(np.int32)
+    plain = [text.replace(BETWEEN_WORDS, " ") for text in texts]
+    return Encoded(ids.flat, length, _of_rows(plain, texts_per_row), site, np.array(counts))
+
+
+def _of_rows(texts: Sequence[str], texts_per_row: int) -> NDArray[np.uint64]:
+    sides = (texts[side::texts_per_row] for side in range(texts_per_row))
+    return fingerprints(zip(*sides, strict=True))
 
 
 def fingerprints(rows: Iterable[Sequence[str]]) -> NDArray[np.uint64]:

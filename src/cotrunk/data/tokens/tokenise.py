@@ -68,7 +68,7 @@ class Tokeniser:
         number = np.fromiter(map(self.words.__getitem__, words), np.int64, len(words))
         self._learn(self.words.fresh)
         length = self.length[number]
-        return Ids(self.ids[_ranges(self.first[number], length)], _sums(length, counts))
+        return Ids(self.ids[_ranges(self.first[number], length)], sums(length, counts))
 
     def _words(self, texts: Sequence[str]) -> tuple[list[bytes], list[int]]:
         """The words of all texts in turn, and how many each text has."""
@@ -115,7 +115,7 @@ class Tokeniser:
         of_part = np.bincount(np.array(joined.word_ids, np.int64))
         if len(of_part) != sum(parts):  # say, a token was added to the tokenizer meanwhile
             return self._each_word(words)
-        return Ids(np.array(joined.ids, np.uint32), _sums(of_part, parts))
+        return Ids(np.array(joined.ids, np.uint32), sums(of_part, parts))
 
     def _each_word(self, words: list[bytes]) -> Ids:
         return _laid_out(self._encode([word.decode() for word in words]))
@@ -156,7 +156,7 @@ def _ranges(first: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.i
     return np.repeat(first - before, length) + np.arange(length.sum())
 
 
-def _sums(values: NDArray[np.int64], counts: Sequence[int]) -> NDArray[np.int64]:
+def sums(values: NDArray[np.int64], counts: Sequence[int]) -> NDArray[np.int64]:
     """The sums of the first ``counts[0]`` values, of the next ``counts[1]``, and so on."""
     so_far = np.concatenate([[0], np.cumsum(values)])
     return np.diff(so_far[np.cumsum(counts, dtype=np.int64)], prepend=0)

@@ -14,11 +14,11 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whoever prints here must not be taken for an answer
     try:
-        texts_per_row = int(receive(source))
+        texts_per_row, words = map(int, receive(source).split())
         tokenise = Tokeniser(Tokenizer.from_str(receive(source).decode()))
         while True:
             texts = receive(source).decode().split(BETWEEN_TEXTS)
-            encode(tokenise, texts, texts_per_row).send(answers)
+            encode(tokenise, texts, texts_per_row, words=bool(words)).send(answers)
             answers.flush()
     except (EOFError, BrokenPipeError):  # no more work, or nobody who wants it
         os._exit(0)

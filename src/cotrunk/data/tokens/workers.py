@@ -12,7 +12,7 @@ from pathlib import Path
 from tokenizers import Tokenizer
 
 from cotrunk.data.reading.examples import Example
-from cotrunk.data.tokens.encoded import BETWEEN_TEXTS, Encoded, encode, send
+from cotrunk.data.tokens.encoded import BETWEEN_TEXTS, BETWEEN_WORDS, Encoded, encode, send
 from cotrunk.data.tokens.tokenise import Tokeniser
 
 LARGE_FILE = 8 << 20
@@ -42,18 +42,27 @@ def workers_for(path: Path) -> int:
 
 
 def encoded(
-    chunks: Iterable[Chunk], tokenizer: Tokenizer, texts_per_row: int, *, workers: int
+    chunks: Iterable[Chunk],
+    tokenizer: Tokenizer,
+    texts_per_row: int,
+    *,
+    workers: int,
+    words: bool = False,
 ) -> Generator[tuple[Chunk, Encoded], None, None]:
-    """Each chunk with what was computed from its texts, in the order they came."""
+    """Each chunk with what was computed from its texts, in the order they came.
+
+    ``words``: texts are tuples of words.
+    """
+    texts_of = _words if words else _texts
     if not workers:
         tokenise = Tokeniser(tokenizer)
         for chunk in chunks:
-            yield chunk, encode(tokenise, _texts(chunk), texts_per_row)
+            yield chunk, encode(tokenise, texts_of(chunk), texts_per_row, words=words)
         return
     with ExitStack() as stack:
         crew = [stack.enter_context(_Worker()) for _ in range(workers)]
         for worker in crew:  # all of them started first, for they take their time
-            worker.send(str(texts_per_row).encode(), tokenizer.to_str().encode())
+            worker.send(f"{texts_per_row} {int(words)}".encode(), tokenizer.to_str().encode())
         idle, busy = deque(crew), deque[tuple[Chunk, _Worker]]()
         for chunk in chunks:
             if not idle:
@@ -61,14 +70,18 @@ def encoded(
                 yield done, worker.receive()
                 idle.append(worker)
             worker = idle.popleft()
-            worker.send(BETWEEN_TEXTS.join(_texts(chunk)).encode())
+            worker.send(BETWEEN_TEXTS.join(texts_of(chunk)).encode())
             busy.append((chunk, worker))
         for done, worker in busy:
             yield done, worker.receive()
 
 
 def _texts(chunk: Chunk) -> list[str]:
-    return [text for example in chunk for text in example.texts]
+    return [text for example in chunk for text in example.texts]  # type: ignore[misc]
+
+
+def _words(chunk: Chunk) -> list[str]:
+    return [BETWEEN_WORDS.join(words) for example in chunk for words in example.texts]
 
 
 class _Worker:

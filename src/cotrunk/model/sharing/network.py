@@ -22,12 +22,12 @@ from cotrunk.model.heads import (
     HeadPlan,
     Pooling,
     Read,
-    probabilities,
     read_width,
     reading_order,
 )
 from cotrunk.model.sharing.owned import Owned, States
 from cotrunk.model.sharing.plan import Group, Plan, alone
+from cotrunk.model.sharing.pooling import at_sites, pool_tokens, vectors_of
 from cotrunk.model.sharing.projected import ProjectedAttention
 
 Perturb = Callable[[Tensor], Tensor]
@@ -96,7 +96,7 @@ class Network(nn.Module):
         masks: DropoutStream,
         perturb: Perturb = identity,
     ) -> dict[str, Tensor]:
-        """The outputs of ``tasks`` for every row, as [rows, outputs]."""
+        """The outputs of ``tasks`` for every row or site, as [rows, outputs]."""
         return self.answer(self.encode(text, tasks, masks, perturb), index, tasks, masks)
 
     def encode(
@@ -113,6 +113,7 @@ class Network(nn.Module):
         self, pooled: States, index: RowIndex, tasks: Sequence[str], masks: DropoutStream
     ) -> dict[str, Tensor]:
         """Norm, neck and heads on pooled vectors; a head comes after those it reads."""
+        pooled = at_sites(pooled, index, self.head_plans)
         if self.pooled_norm is not None:
             pooled = self.pooled_norm.route(pooled, lambda copy, x_SD, _: copy(x_SD))
         for layer in self.neck:
@@ -205,17 +206,17 @@ class Network(nn.Module):
     def _pool(self, states: States, text: Packed) -> States:
         pooled: States = {}
         for tasks, x in states.items():
-            for kind in dict.fromkeys(self.head_plans[task].pooling for task in self.plan.tasks):
-                mine = frozenset(t for t in tasks if self.head_plans[t].pooling == kind)
+            for how in dict.fromkeys(self.head_plans[task].pooling for task in self.plan.tasks):
+                mine = frozenset(t for t in tasks if self.head_plans[t].pooling == how)
                 if mine:
-                    pooled |= self._pool_one(kind, mine, x, text)
+                    pooled |= self._pool_one(how, mine, x, text)
         return pooled
 
-    def _pool_one(self, kind: Pooling, tasks: Group, x: Tensor, text: Packed) -> States:
-        if kind not in FIRST_ONLY:
-            return {tasks: pool_tokens(kind, x, text)}
+    def _pool_one(self, how: Pooling, tasks: Group, x: Tensor, text: Packed) -> States:
+        if how not in FIRST_ONLY:
+            return {tasks: pool_tokens(how, x, text)}
         first_SD = x if len(x) == text.sequences else x.index_select(0, text.first_S)
-        if kind == "cls":
+        if how == "cls":
             return {tasks: first_SD}
         return self.pooler.route({tasks: first_SD}, lambda copy, x_SD, _: torch.tanh(copy(x_SD)))
 
@@ -224,7 +225,7 @@ class Network(nn.Module):
     ) -> dict[str, Tensor]:
         needed, said = self.needed_by(tasks), Said()
         for name in needed:
-            vectors = [_of(pooled, frozenset([name])).index_select(0, place) for place in places]
+            vectors = vectors_of(_of(pooled, frozenset([name])), places, self.head_plans[name])
             # A one-text head that a pair's head reads answers about each of the two texts.
             about_each = self.tasks[name].texts == 1 and len(vectors) == 2
             pair_formats = [[vector] for vector in vectors] if about_each else [vectors]
@@ -257,7 +258,7 @@ class Network(nn.Module):
         if read.what == "probabilities":
             task = self.tasks[read.task]
             parts = x.split(task.outputs, dim=1)
-            x = torch.cat([probabilities(task, part) for part in parts], dim=1)
+            x = torch.cat([task.labels.probabilities(part) for part in parts], dim=1)
         if read.stops:
             return x.detach()
         if not isinstance(read.gradient, str):
@@ -293,23 +294,6 @@ def make_heads(
         ]
         heads[name] = Head(task, plan, width, widths)
     return heads
-
-
-def pool_tokens(kind: Pooling, x_TD: Tensor, text: Packed) -> Tensor:
-    """Mean, sum or maximum over the tokens of each sequence."""
-    length_S = text.length_S
-    if x_TD.device.type == "mps":  # which has no segment_reduce
-        sequence_T = torch.repeat_interleave(length_S)
-        total_SD = x_TD.new_zeros(len(length_S), x_TD.shape[1])
-        if kind == "max":
-            index_TD = sequence_T[:, None].expand_as(x_TD)
-            return total_SD.scatter_reduce(0, index_TD, x_TD, "amax", include_self=False)
-        total_SD = total_SD.index_add(0, sequence_T, x_TD)
-    elif kind == "max":
-        return torch.segment_reduce(x_TD, "max", lengths=length_S, axis=0)
-    else:
-        total_SD = torch.segment_reduce(x_TD, "sum", lengths=length_S, axis=0)
-    return total_SD / length_S[:, None] if kind == "mean" else total_SD
 
 
 def _group(states: States, tasks: Group) -> Group:

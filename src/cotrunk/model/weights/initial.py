@@ -27,7 +27,7 @@ def initialise(network: Network, tensors: Mapping[str, Tensor], *, seed: int) ->
                 else:
                     _draw(copy, name, parameter, key, seed)
                     drawn.append(key)
-    _centre_scores(network)
+    _centre_heads(network)
     return list(dict.fromkeys(drawn))
 
 
@@ -52,12 +52,13 @@ def generator(seed: int, key: str) -> torch.Generator:
     return torch.Generator().manual_seed(int.from_bytes(digest[:7], "little"))
 
 
-def _centre_scores(network: Network) -> None:
-    """A score head starts at the middle of its range instead of having to walk there."""
+def _centre_heads(network: Network) -> None:
+    """A head starts where its kind says, such as the middle of the range of a score."""
     heads = network.heads
     assert isinstance(heads, Owned)
     for name, task in network.tasks.items():
         layers = heads[name].layers
         assert isinstance(layers, nn.ModuleList)
-        if task.kind == "score" and len(layers):
-            layers[-1].bias.fill_((task.low + task.high) / 2)  # type: ignore[operator]
+        bias = task.labels.initial_bias()
+        if bias is not None and len(layers):
+            layers[-1].bias.fill_(bias)  # type: ignore[operator]

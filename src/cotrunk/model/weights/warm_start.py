@@ -98,7 +98,10 @@ def difference(
             )
             for n in (1, 5, 17)
         ]
-        text, index = pack_rows(template, rows, pair_formats[task])
+        sites = (
+            [np.arange(len(row[0])) for row in rows] if one.tasks[task].is_about_tokens else None
+        )
+        text, index = pack_rows(template, rows, pair_formats[task], sites)
         apart = (
             one(text, index, [task], NO_DROPOUT)[task]
             - other(text, index, [task], NO_DROPOUT)[task]

@@ -1,0 +1,113 @@
+"""The keys of a task that its kind defines: its fields, checked by their types."""
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import fields
+from typing import Any, get_type_hints
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
+
+from cotrunk.config.overrides import Keys
+from cotrunk.errors import did_you_mean
+from cotrunk.kinds.kind import Kind
+
+Kinds = Mapping[str, type[Kind]]
+STRICT = ConfigDict(strict=True, allow_inf_nan=False)
+
+
+def make_kind(kind: type[Kind], options: Mapping[str, Any]) -> Kind:
+    """A kind from checked options; those it does not name have their defaults."""
+    hints = get_type_hints(kind)
+    return kind(
+        **{
+            name: TypeAdapter(hints[name], config=STRICT).validate_python(_tuples(value))
+            for name, value in options.items()
+            if value is not None
+        }
+    )
+
+
+def kind_findings(
+    raw: Mapping[str, Any],
+    kinds: Kinds,
+    *,
+    common: Collection[str],
+    explain: Callable[[ErrorDetails], str],
+) -> dict[Keys, str]:
+    """What is wrong with the kinds of raw tasks and their keys; ``common`` keys are not theirs."""
+    tasks = raw.get("tasks")
+    found: dict[Keys, str] = {}
+    for name, entry in tasks.items() if isinstance(tasks, dict) else ():
+        if isinstance(entry, dict) and isinstance(entry.get("kind"), str):
+            for key, line in _findings_of(entry, kinds, common, explain).items():
+                found["tasks", str(name), key] = f"tasks.{name}.{line}"
+    return found
+
+
+def _findings_of(
+    entry: Mapping[str, Any],
+    kinds: Kinds,
+    common: Collection[str],
+    explain: Callable[[ErrorDetails], str],
+) -> dict[str, str]:
+    """By key, each line beginning with its key."""
+    if entry["kind"] not in kinds:
+        hint = did_you_mean(entry["kind"], kinds)
+        return {"kind": f"kind = {entry['kind']!r}: must be one of {', '.join(kinds)}{hint}"}
+    kind = kinds[entry["kind"]]
+    known = [field.name for field in fields(kind)]
+    options = {key: value for key, value in entry.items() if key not in common}
+    lines = {
+        key: f"{key} is not a setting{_hint(key, [*common, *known])}"
+        for key in options
+        if key not in known
+    }
+    lines |= _wrong_label(entry, kind)
+    wrong = _wrong_values(kind, {k: v for k, v in options.items() if k in known}, explain)
+    return lines | wrong
+
+
+def _hint(key: str, known: Collection[str]) -> str:
+    return did_you_mean(key, known) or f"; known: {', '.join(known)}"
+
+
+def _wrong_label(entry: Mapping[str, Any], kind: type[Kind]) -> dict[str, str]:
+    if kind.has_labels and entry.get("label") is None:
+        return {"label": 'label is missing: name the label column, as in label = "sentiment"'}
+    if not kind.has_labels and entry.get("label") is not None:
+        return {"label": f"label: kind {entry['kind']} reads no labels; leave it out"}
+    return {}
+
+
+def _wrong_values(
+    kind: type[Kind],
+    options: Mapping[str, Any],
+    explain: Callable[[ErrorDetails], str],
+) -> dict[str, str]:
+    hints, lines = get_type_hints(kind), {}
+    for key, value in options.items():
+        try:
+            if value is not None:
+                TypeAdapter(hints[key], config=STRICT).validate_python(_tuples(value))
+        except ValidationError as error:
+            rules = dict.fromkeys(explain(one) for one in error.errors(include_url=False))
+            lines[key] = f"{key} = {_shown(value)}: {', or '.join(rules)}"
+    if lines:
+        return lines
+    try:
+        make_kind(kind, options)
+    except ValueError as error:  # which begins with the key it is about
+        key = re.split(r"\W", str(error), maxsplit=1)[0]
+        return {key: str(error)}
+    return {}
+
+
+def _shown(value: object) -> str:
+    text = repr(value) if not isinstance(value, dict) else "a table"
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _tuples(value: Any) -> Any:
+    """Lists as tuples: a kind is frozen."""
+    return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value

@@ -1,0 +1,133 @@
+"""Yes or no."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+import numpy as np
+
+from cotrunk.errors import shown
+from cotrunk.kinds.classes import class_metrics
+from cotrunk.kinds.kind import CERTAINTY, Answer, Kind, Loss, by_row, number_of
+from cotrunk.kinds.metrics import Metric, positive_f1
+from cotrunk.kinds.weights import ClassWeights, balanced, check_weights
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+BOOLEANS = {"true": 1.0, "false": 0.0}
+LABELS = ("0", "1")
+
+
+@dataclass(frozen=True)
+class Binary(Kind):
+    """A target is 0 or 1; the one output is the logit of 1."""
+
+    losses: ClassVar[tuple[str, ...]] = ("binary-cross-entropy", "probability-mse")
+    smoothed_losses: ClassVar[tuple[str, ...]] = ("binary-cross-entropy",)
+    minbert_header: ClassVar[str | None] = "Predicted_Is_Paraphrase"
+
+    metric: Literal["accuracy", "f1", "macro-f1", "mcc"] = "accuracy"
+    class_weights: ClassWeights = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "class_weights", check_weights(self.class_weights, LABELS))
+
+    @property
+    def outputs(self) -> int:
+        return 1
+
+    def read(self, raw: object) -> tuple[float, ...]:
+        if isinstance(raw, bool):
+            return (float(raw),)
+        if isinstance(raw, str) and raw.strip().lower() in BOOLEANS:
+            return (BOOLEANS[raw.strip().lower()],)
+        value = number_of(raw)
+        if value not in (0.0, 1.0):
+            raise ValueError(f"a binary label must be 0, 1, true or false; found {shown(raw)}")
+        assert value is not None
+        return (value,)
+
+    @property
+    def needs_fitting(self) -> bool:
+        return self.class_weights == "balanced"
+
+    def fitted(self, raw_labels: Iterable[object]) -> Self:
+        return replace(self, class_weights=balanced(raw_labels, self.read, 2))
+
+    def make_loss(self, name: str, smoothing: float) -> Loss:
+        from cotrunk.kinds.losses import binary_cross_entropy, probability_mse
+
+        weight = self.class_weights if isinstance(self.class_weights, tuple) else None
+        if name == "probability-mse":
+            return partial(probability_mse, weight=weight)
+        return partial(binary_cross_entropy, smoothing=smoothing, weight=weight)
+
+    def unit_weights(self, target: "Tensor") -> "Tensor | None":
+        if not isinstance(self.class_weights, tuple):
+            return None
+        return target.new_tensor(self.class_weights)[target.long()]
+
+    def divergence(self, a_NO: "Tensor", b_NO: "Tensor") -> "Tensor":
+        """``KL(a|b) + KL(b|a)`` of two outcomes: (p - q)(a - b) of the logits."""
+        apart_N = a_NO[:, 0].sigmoid() - b_NO[:, 0].sigmoid()
+        return apart_N * (a_NO[:, 0] - b_NO[:, 0])
+
+    def probabilities(self, logit_NO: "Tensor") -> "Tensor":
+        return logit_NO.sigmoid()
+
+    def probe_targets(self, unit: "Tensor") -> "Tensor":
+        return (unit * 2).floor()
+
+    def unreachable(self, low: float, high: float) -> tuple[str, str] | None:
+        if math.isinf(low):
+            return None
+        least, most = (1 / (1 + math.exp(-logit)) for logit in (low, high))
+        return f"probabilities of {least:.2f}..{most:.2f}", "labels are 0 and 1"
+
+    def predict_labels(self, output: np.ndarray) -> np.ndarray:
+        decided = (output[:, 0] > 0).astype(np.float64)
+        return np.where(np.isfinite(output).all(axis=1), decided, np.nan)
+
+    def metrics(self) -> Mapping[str, Metric]:
+        return class_metrics(2) | {"f1": Metric("f1", positive_f1)}
+
+    def errors(
+        self,
+        output: np.ndarray,
+        target: np.ndarray,
+        *,
+        counts: np.ndarray | None = None,  # noqa: ARG002
+    ) -> np.ndarray:
+        """1 - probability of the gold label."""
+        return np.abs(sigmoid(output)[:, 0].astype(np.float64) - target)
+
+    def histogram(self, target: np.ndarray) -> dict[str, int]:
+        counts = np.bincount(target.astype(np.int64), minlength=2)
+        return dict(zip(LABELS, counts.tolist(), strict=True))
+
+    def label_name(self, label: Any) -> int:
+        return int(label)
+
+    def answers(self, output: np.ndarray, *, counts: np.ndarray | None = None) -> list[Answer]:
+        labels, chances = by_row(self.predict_labels(output), counts), sigmoid(output).tolist()
+        return [
+            Answer(self.label_name(label), tuple(chance))
+            for label, chance in zip(labels, chances, strict=True)
+        ]
+
+    def columns(self, task: str) -> list[str]:
+        return [task, f"{task}{CERTAINTY}"]
+
+    def to_columns(self, task: str, answer: Answer) -> dict[str, object]:
+        (yes,) = answer.probabilities
+        return {task: answer.prediction, f"{task}{CERTAINTY}": max(yes, 1 - yes)}
+
+
+def sigmoid(output: np.ndarray) -> np.ndarray:
+    """As torch rounds it, in the precision of the outputs."""
+    import torch
+
+    return torch.from_numpy(output).sigmoid().numpy()

@@ -1,0 +1,186 @@
+"""One of several classes."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+import numpy as np
+
+from cotrunk.errors import did_you_mean, shown
+from cotrunk.kinds.kind import CERTAINTY, Answer, Kind, Loss, by_row, number_of
+from cotrunk.kinds.metrics import Metric, accuracy, class_counts, f1_of_counts, macro_f1, mcc
+from cotrunk.kinds.weights import ClassWeights, balanced, check_weights
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+MOST_CLASSES = 10_000
+
+
+@dataclass(frozen=True)
+class Classes(Kind):
+    """``classes``: their names, or how many there are, which names them 0, 1, 2...
+
+    A target is the index of the class.
+    """
+
+    lists_classes: ClassVar[bool] = True
+    losses: ClassVar[tuple[str, ...]] = ("cross-entropy",)
+    smoothed_losses: ClassVar[tuple[str, ...]] = ("cross-entropy",)
+    minbert_header: ClassVar[str | None] = "Predicted_Sentiment"
+
+    classes: int | tuple[str, ...] = ()
+    metric: Literal["accuracy", "macro-f1", "mcc"] = "accuracy"
+    class_weights: ClassWeights = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "classes", names_of(self.classes))
+        object.__setattr__(self, "class_weights", check_weights(self.class_weights, self.names))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        assert isinstance(self.classes, tuple)
+        return self.classes
+
+    @property
+    def outputs(self) -> int:
+        return len(self.names)
+
+    def read(self, raw: object) -> tuple[float, ...]:
+        return (float(index_of(raw, self.names)),)
+
+    @property
+    def needs_fitting(self) -> bool:
+        return self.class_weights == "balanced"
+
+    def fitted(self, raw_labels: Iterable[object]) -> Self:
+        return replace(self, class_weights=balanced(raw_labels, self.read, self.outputs))
+
+    def make_loss(self, name: str, smoothing: float) -> Loss:  # noqa: ARG002
+        from cotrunk.kinds.losses import cross_entropy
+
+        weight = self.class_weights if isinstance(self.class_weights, tuple) else None
+        return partial(cross_entropy, smoothing=smoothing, weight=weight)
+
+    def unit_weights(self, target: "Tensor") -> "Tensor | None":
+        if not isinstance(self.class_weights, tuple):
+            return None
+        return target.new_tensor(self.class_weights)[target.long()]
+
+    def divergence(self, a_NO: "Tensor", b_NO: "Tensor") -> "Tensor":
+        """``KL(a|b) + KL(b|a)``, which is ``sum (p - q)(log p - log q)``, so never below 0."""
+        log_p_NO, log_q_NO = a_NO.log_softmax(1), b_NO.log_softmax(1)
+        return ((log_p_NO.exp() - log_q_NO.exp()) * (log_p_NO - log_q_NO)).sum(1)
+
+    def probabilities(self, logit_NO: "Tensor") -> "Tensor":
+        return logit_NO.softmax(-1)
+
+    def probe_targets(self, unit: "Tensor") -> "Tensor":
+        return (unit * self.outputs).floor()
+
+    def unreachable(self, low: float, high: float) -> tuple[str, str] | None:
+        if math.isinf(low):
+            return None
+        if math.isinf(high):
+            return f"logits of {low:.2f} or more", "a logit that is cut has no gradient"
+        most = 1 / (1 + (self.outputs - 1) * math.exp(low - high))
+        return f"probabilities of at most {most:.2f}", "a label is a probability of 1"
+
+    def predict_labels(self, output: np.ndarray) -> np.ndarray:
+        chosen = output.argmax(axis=1).astype(np.float64)
+        return np.where(np.isfinite(output).all(axis=1), chosen, np.nan)
+
+    def metrics(self) -> Mapping[str, Metric]:
+        return class_metrics(self.outputs)
+
+    def per_class(self, predicted: np.ndarray, gold: np.ndarray) -> dict[str, float]:
+        found = f1_of_counts(*class_counts(predicted, gold, self.outputs))
+        return dict(zip(self.names, found.tolist(), strict=True))
+
+    def errors(
+        self,
+        output: np.ndarray,
+        target: np.ndarray,
+        *,
+        counts: np.ndarray | None = None,  # noqa: ARG002
+    ) -> np.ndarray:
+        """1 - probability of the gold label."""
+        said = softmax(output)
+        return 1 - said[np.arange(len(target)), target.astype(np.int64)]
+
+    def histogram(self, target: np.ndarray) -> dict[str, int]:
+        counts = np.bincount(target.astype(np.int64), minlength=self.outputs)
+        return dict(zip(self.names, counts.tolist(), strict=True))
+
+    def label_name(self, label: Any) -> str:
+        return self.names[int(label)]
+
+    def answers(self, output: np.ndarray, *, counts: np.ndarray | None = None) -> list[Answer]:
+        labels, chances = by_row(self.predict_labels(output), counts), softmax(output).tolist()
+        return [
+            Answer(self.label_name(label), tuple(chance))
+            for label, chance in zip(labels, chances, strict=True)
+        ]
+
+    def columns(self, task: str) -> list[str]:
+        return [task, f"{task}{CERTAINTY}"]
+
+    def to_columns(self, task: str, answer: Answer) -> dict[str, object]:
+        return {task: answer.prediction, f"{task}{CERTAINTY}": max(answer.probabilities)}
+
+    def minbert_value(self, answer: Answer) -> object:
+        """A class by its number, whatever the config calls it."""
+        return self.names.index(str(answer.prediction))
+
+
+def names_of(classes: int | tuple[str, ...]) -> tuple[str, ...]:
+    """Checked names; a number of classes names them 0, 1, 2..."""
+    if classes == ():
+        raise ValueError("classes is missing: say how many there are, or name them")
+    if isinstance(classes, int) and not 2 <= classes <= MOST_CLASSES:
+        raise ValueError(f"classes = {classes}: must be 2 to {MOST_CLASSES:,}")
+    names = tuple(map(str, range(classes))) if isinstance(classes, int) else classes
+    if len(names) < 2 or len(set(names)) < len(names):
+        found = ", ".join(map(repr, names)) or "none"
+        raise ValueError(f"classes: give two or more different names; found {found}")
+    return names
+
+
+def index_of(raw: object, names: tuple[str, ...]) -> int:
+    """The class that a cell names; where classes are numbers, a whole number will do."""
+    if isinstance(raw, str) and raw in names:
+        return names.index(raw)
+    numbered = names == tuple(map(str, range(len(names))))
+    value = number_of(raw)
+    if numbered and value is not None and math.isfinite(value):
+        if not value.is_integer():
+            raise ValueError(
+                f"a class must be a whole number, and is never rounded; found {shown(raw)}"
+            )
+        if 0 <= value < len(names):
+            return int(value)
+    if type(raw) is int and str(raw) in names:
+        return names.index(str(raw))
+    if numbered:
+        raise ValueError(f"a class must be one of 0..{len(names) - 1}; found {shown(raw)}")
+    listed = ", ".join(repr(name) for name in names[:20]) + (", ..." if len(names) > 20 else "")
+    hint = did_you_mean(raw, names) if isinstance(raw, str) else ""
+    raise ValueError(f"a class must be one of {listed}; found {shown(raw)}{hint}")
+
+
+def class_metrics(classes: int) -> dict[str, Metric]:
+    """What can be said about one class per row."""
+    return {
+        "accuracy": Metric("accuracy", accuracy, is_share=True),
+        "macro-f1": Metric("macro-f1", partial(macro_f1, classes=classes)),
+        "mcc": Metric("mcc", partial(mcc, classes=classes), is_correlation=True),
+    }
+
+
+def softmax(output: np.ndarray) -> np.ndarray:
+    """As torch rounds it, in the precision of the outputs."""
+    import torch
+
+    return torch.from_numpy(output).softmax(-1).numpy()

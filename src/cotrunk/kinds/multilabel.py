@@ -1,0 +1,156 @@
+"""Any number of classes per text."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+
+from cotrunk.errors import shown
+from cotrunk.kinds.binary import sigmoid
+from cotrunk.kinds.classes import index_of, names_of
+from cotrunk.kinds.kind import CERTAINTY, Answer, Kind, Loss
+from cotrunk.kinds.metrics import Metric, f1_of_sets, macro_f1_of_sets, micro_f1_of_sets
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Multilabel(Kind):
+    """A target has a 0 or 1 for each class. An empty cell is no class, a missing one no label."""
+
+    lists_classes: ClassVar[bool] = True
+    losses: ClassVar[tuple[str, ...]] = ("binary-cross-entropy",)
+    smoothed_losses: ClassVar[tuple[str, ...]] = ("binary-cross-entropy",)
+
+    classes: int | tuple[str, ...] = ()
+    separator: str = "|"
+    metric: Literal["micro-f1", "macro-f1"] = "micro-f1"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "classes", names_of(self.classes))
+        if not self.separator:
+            raise ValueError('separator: give what stands between two classes, as in "|"')
+        for name in self.names:
+            if self.separator in name or not name.strip() or name != name.strip():
+                raise ValueError(
+                    f"classes: {name!r} must be a name without {self.separator!r} and without "
+                    "blanks around it"
+                )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        assert isinstance(self.classes, tuple)
+        return self.classes
+
+    @property
+    def outputs(self) -> int:
+        return len(self.names)
+
+    @property
+    def width(self) -> int:  # type: ignore[override]
+        return len(self.names)
+
+    def is_empty(self, raw: object) -> bool:
+        return raw is None
+
+    def read(self, raw: object) -> tuple[float, ...]:
+        target = [0.0] * self.outputs
+        for name in self._listed(raw):
+            index = index_of(name, self.names)
+            if target[index]:
+                raise ValueError(f"a class must be named once; found {shown(name)} again")
+            target[index] = 1.0
+        return tuple(target)
+
+    def _listed(self, raw: object) -> list[object]:
+        if isinstance(raw, str) and raw.lstrip().startswith("["):
+            try:
+                raw = json.loads(raw)
+            except ValueError:
+                raise ValueError(f"a list of classes must be JSON; found {shown(raw)}") from None
+        if isinstance(raw, list | tuple):
+            return list(raw)
+        if not isinstance(raw, str):
+            raise ValueError(
+                f"classes must be a list, or joined by {self.separator!r}; found {shown(raw)}"
+            )
+        return [part.strip() for part in raw.split(self.separator)] if raw.strip() else []
+
+    def make_loss(self, name: str, smoothing: float) -> Loss:  # noqa: ARG002
+        from cotrunk.kinds.losses import binary_cross_entropies
+
+        return partial(binary_cross_entropies, smoothing=smoothing)
+
+    def divergence(self, a_NO: "Tensor", b_NO: "Tensor") -> "Tensor":
+        """The mean over classes of ``KL(a|b) + KL(b|a)``, as the loss is a mean over classes."""
+        return ((a_NO.sigmoid() - b_NO.sigmoid()) * (a_NO - b_NO)).mean(1)
+
+    def probabilities(self, logit_NO: "Tensor") -> "Tensor":
+        return logit_NO.sigmoid()
+
+    def probe_targets(self, unit: "Tensor") -> "Tensor":
+        return (unit * 2).floor()
+
+    def unreachable(self, low: float, high: float) -> tuple[str, str] | None:
+        from cotrunk.kinds.binary import Binary
+
+        return Binary().unreachable(low, high)
+
+    def predict_labels(self, output: np.ndarray) -> np.ndarray:
+        finite = np.isfinite(output).all(axis=1, keepdims=True)
+        return np.where(finite, (output > 0).astype(np.float64), np.nan)
+
+    def metrics(self) -> Mapping[str, Metric]:
+        return {
+            "micro-f1": Metric("micro-f1", micro_f1_of_sets),
+            "macro-f1": Metric("macro-f1", macro_f1_of_sets),
+        }
+
+    def per_class(self, predicted: np.ndarray, gold: np.ndarray) -> dict[str, float]:
+        return dict(zip(self.names, f1_of_sets(predicted, gold).tolist(), strict=True))
+
+    def errors(
+        self,
+        output: np.ndarray,
+        target: np.ndarray,
+        *,
+        counts: np.ndarray | None = None,  # noqa: ARG002
+    ) -> np.ndarray:
+        """The mean over classes of 1 - probability of what the label says."""
+        return np.abs(sigmoid(output).astype(np.float64) - self.shaped(target)).mean(axis=1)
+
+    def histogram(self, target: np.ndarray) -> dict[str, int]:
+        gold = self.shaped(target)
+        counts = dict(zip(self.names, gold.sum(axis=0).astype(int).tolist(), strict=True))
+        return counts | {"(no class)": int((gold.sum(axis=1) == 0).sum())}
+
+    def label_name(self, label: Any) -> list[str]:
+        return [name for name, has in zip(self.names, label, strict=True) if has]
+
+    def spelled(self, label: Any) -> str:
+        return self.separator.join(self.label_name(label)) or "no class"
+
+    def answers(
+        self,
+        output: np.ndarray,
+        *,
+        counts: np.ndarray | None = None,  # noqa: ARG002
+    ) -> list[Answer]:
+        labels, chances = self.predict_labels(output), sigmoid(output).tolist()
+        return [
+            Answer(self.label_name(label), tuple(chance))
+            for label, chance in zip(labels, chances, strict=True)
+        ]
+
+    def columns(self, task: str) -> list[str]:
+        return [task, f"{task}{CERTAINTY}"]
+
+    def to_columns(self, task: str, answer: Answer) -> dict[str, object]:
+        """The names, and how sure the least sure of the decisions is."""
+        least = min(max(chance, 1 - chance) for chance in answer.probabilities)
+        joined = self.separator.join(answer.prediction)
+        return {task: joined, f"{task}{CERTAINTY}": least}

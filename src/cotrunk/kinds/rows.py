@@ -1,0 +1,64 @@
+"""Rows as they come from a corpus, before they are packed for an encoder."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+TokenIds = tuple[np.ndarray, ...]
+"""The token ids of a row's one or two texts, without special tokens."""
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedRows:
+    """Rows of one task, read once: ``rows`` are their numbers in the corpus.
+
+    ``tokens_R`` is what each row costs the encoder. ``targets`` are those of each row, none where
+    it has no label. ``sites`` (of tasks about tokens) are indices into a row's token ids, its texts
+    laid end to end, each with its target; -1 is a word without a token.
+    """
+
+    task: str
+    rows: np.ndarray
+    pieces: Sequence[TokenIds]
+    tokens_R: np.ndarray
+    targets: Sequence[np.ndarray]
+    sites: Sequence[np.ndarray] | None = None
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def units_R(self) -> np.ndarray:
+        """What the loss of each row is a mean over: its sites, or the row itself."""
+        if self.sites is None:
+            return np.ones(len(self), np.int64)
+        return np.fromiter(map(len, self.sites), np.int64, len(self))
+
+    @property
+    def target(self) -> np.ndarray:
+        """The targets of all rows end to end."""
+        flat = np.concatenate(self.targets) if len(self.targets) else np.zeros(0)
+        return flat.astype(np.float32)
+
+    def select(self, chosen: np.ndarray) -> "LoadedRows":
+        """Some of the rows, by their place among these."""
+        at = chosen.tolist()
+        return LoadedRows(
+            self.task,
+            self.rows[chosen],
+            [self.pieces[row] for row in at] if self.pieces else (),
+            self.tokens_R[chosen],
+            [self.targets[row] for row in at],
+            None if self.sites is None else [self.sites[row] for row in at],
+        )
+
+    def at_sites(self, kept: Sequence[np.ndarray]) -> "LoadedRows":
+        """Only the sites that ``kept`` marks in each row, with their targets."""
+        assert self.sites is not None
+        sites = [site[mark] for site, mark in zip(self.sites, kept, strict=True)]
+        targets = [
+            target[mark] if len(target) else target
+            for target, mark in zip(self.targets, kept, strict=True)
+        ]
+        return replace(self, sites=sites, targets=targets)

@@ -1,0 +1,116 @@
+"""A quantity, such as a degree of similarity."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+
+from cotrunk.errors import shown
+from cotrunk.kinds.kind import Kind, Loss, number_of
+from cotrunk.kinds.metrics import Metric, pearson, spearman
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+BINS = 10
+
+
+@dataclass(frozen=True)
+class Scores(Kind):
+    """``range``: the lowest and the highest label; None: any number. The output is the score."""
+
+    losses: ClassVar[tuple[str, ...]] = ("mse",)
+    noise_factor: ClassVar[float] = 0.5
+    divergence_ways: ClassVar[int] = 1
+    change_is: ClassVar[Literal["share", "distance"]] = "distance"
+    minbert_header: ClassVar[str | None] = "Predicted_Similiary"  # as the course spells it
+
+    range: tuple[float, ...] | None = None
+    metric: Literal["pearson", "spearman"] = "pearson"
+
+    def __post_init__(self) -> None:
+        if self.range is None:
+            return
+        if len(self.range) > 2:
+            raise ValueError(f"range: must have at most 2 entries; found {len(self.range)}")
+        if len(self.range) < 2 or not self.range[0] < self.range[1]:
+            raise ValueError("range: give the lowest and the highest score, as in [0, 5]")
+        object.__setattr__(self, "range", (float(self.range[0]), float(self.range[1])))
+
+    @property
+    def span(self) -> tuple[float, float] | None:
+        return None if self.range is None else (self.range[0], self.range[1])
+
+    @property
+    def outputs(self) -> int:
+        return 1
+
+    def read(self, raw: object) -> tuple[float, ...]:
+        value = number_of(raw)
+        if value is None or not math.isfinite(value):
+            raise ValueError(f"a score must be a finite number; found {shown(raw)}")
+        if self.range and not self.range[0] <= value <= self.range[1]:
+            low, high = self.range
+            raise ValueError(f"a score must lie in {low:g}..{high:g}; found {shown(raw)}")
+        return (value,)
+
+    def make_loss(self, name: str, smoothing: float) -> Loss:  # noqa: ARG002
+        from cotrunk.kinds.losses import mse
+
+        return mse
+
+    def divergence(self, a_NO: "Tensor", b_NO: "Tensor") -> "Tensor":
+        return (a_NO[:, 0] - b_NO[:, 0]).square()
+
+    def initial_bias(self) -> float | None:
+        """The middle of the range, so that a head need not walk there."""
+        return None if self.range is None else sum(self.range) / 2
+
+    def probe_targets(self, unit: "Tensor") -> "Tensor":
+        low, high = self.range or (0.0, 1.0)
+        return low + (high - low) * unit
+
+    def unreachable(self, low: float, high: float) -> tuple[str, str] | None:
+        if self.range is None or (low <= self.range[0] and self.range[1] <= high):
+            return None
+        return f"{low:.2f}..{high:.2f}", f"labels span {self.range[0]:g}..{self.range[1]:g}"
+
+    def predict_labels(self, output: np.ndarray) -> np.ndarray:
+        score = output[:, 0].astype(np.float64)
+        return np.where(np.isfinite(score), score, np.nan)
+
+    def metrics(self) -> Mapping[str, Metric]:
+        return {
+            "pearson": Metric("pearson", pearson, is_correlation=True),
+            "spearman": Metric("spearman", spearman, is_correlation=True),
+        }
+
+    def errors(
+        self,
+        output: np.ndarray,
+        target: np.ndarray,
+        *,
+        counts: np.ndarray | None = None,  # noqa: ARG002
+    ) -> np.ndarray:
+        """The absolute difference."""
+        return np.abs(output[:, 0].astype(np.float64) - target)
+
+    def changed(self, one: np.ndarray, other: np.ndarray) -> float:
+        return float(np.abs(self.predict_labels(one) - self.predict_labels(other)).mean())
+
+    def histogram(self, target: np.ndarray) -> dict[str, int]:
+        counts, edges = np.histogram(target, BINS, self.span)
+        bounds = [f"{a:g}..{b:g}" for a, b in pairwise(edges)]
+        return dict(zip(bounds, counts.tolist(), strict=True))
+
+    def moments(self, target: np.ndarray) -> dict[str, float]:
+        return {"mean": float(target.mean()), "sd": float(target.std())}
+
+    def label_name(self, label: Any) -> float:
+        return float(label)
+
+    def spelled(self, label: Any) -> str:
+        return f"{label:g}"
