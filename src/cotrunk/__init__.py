@@ -28,7 +28,7 @@ def train(
     ``resume`` goes on with the run that is there, with the same config and changes; with ``force``
     it does so although they, or the data, are others now.
     """
-    from cotrunk.cli.commands.training import train_into
+    from cotrunk.cli.train import train_into
     from cotrunk.config.settings import read_settings
     from cotrunk.errors import UserError
 
@@ -45,7 +45,7 @@ def load(run: str | Path, *, which: str = "best", int8: bool = False) -> "Predic
     ``int8``: on the CPU, faster and rougher; ``cotrunk evaluate RUN --int8`` says how much.
     """
     from cotrunk.build.experiment import load_model
-    from cotrunk.cli.terminal.screen import note_unfinished
+    from cotrunk.cli.terminal.output import note_unfinished
     from cotrunk.infer.int8 import to_int8
     from cotrunk.infer.predictor import Predictor
 

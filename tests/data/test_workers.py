@@ -118,7 +118,7 @@ def test_whoever_stops_reading_leaves_no_process():
 STOPPED = """
 import os, sys
 from pathlib import Path
-from cotrunk.cli.commands.training import terminable
+from cotrunk.cli.train import terminable
 from cotrunk.data.tokens import cache
 from cotrunk.data.reading.examples import Source
 from cotrunk.model.weights.tokenizer import character_tokenizer

@@ -1,13 +1,10 @@
-"""What people see: tables on standard output, messages and progress on standard error."""
+"""Progress on standard error: a bar on a terminal, a line now and then in a log."""
 
-import json
-import math
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import IO, Protocol, Self, cast
+from typing import TYPE_CHECKING, Protocol, Self
 
 from rich.console import Console
 from rich.progress import (
@@ -19,73 +16,16 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
-from rich.table import Table
 
-from cotrunk.cli.terminal.streams import IgnoreBrokenPipe
+from cotrunk.cli.terminal.output import err, say, with_interval
 from cotrunk.errors import plural
-from cotrunk.learn.loop import Evaluated, Event, Stepped
 from cotrunk.progress import ProgressUpdate
-from cotrunk.runs.folder import RunFolder, without_nan
+
+if TYPE_CHECKING:  # torch takes seconds to import, and these are only looked at while it trains
+    from cotrunk.learn.loop import Evaluated, Event, Stepped
 
 PLAIN_EVERY_SECONDS = 10.0
 LIVE_EVERY_SECONDS = 0.2
-WIDEST = 1000
-
-
-class _Out(Console):
-    def on_broken_pipe(self) -> None:
-        raise BrokenPipeError  # rich would exit with 1; the reader has merely seen enough
-
-
-def out() -> Console:
-    """A table is as wide as it needs to be: rather wrapped by the terminal than cut.
-
-    Names and texts are shown as they are, whatever brackets or colons they have.
-    """
-    return _Out(highlight=False, markup=False, emoji=False, soft_wrap=True, width=WIDEST)
-
-
-def say(message: str) -> None:
-    Console(file=_err(), highlight=False, markup=False, emoji=False, soft_wrap=True).print(message)
-
-
-def _err() -> IO[str]:
-    """Beside a bar, rich puts a stream of its own in the place of standard error."""
-    return cast("IO[str]", IgnoreBrokenPipe(getattr(sys.stderr, "rich_proxied_file", sys.stderr)))
-
-
-def note_unfinished(folder: Path, which: str) -> None:
-    """To be said before a network is used that more training may replace."""
-    run = RunFolder(folder)
-    if (run.path / which).is_dir() and not run.is_finished:
-        say(f"note: the training of {folder} has not finished, so its {which}/ may still change")
-
-
-def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    made = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
-    for number, column in enumerate(columns):
-        made.add_column(column, justify="right" if number else "left", no_wrap=True)
-    for row in rows:
-        made.add_row(*row)
-    return made
-
-
-def number(value: float | None) -> str:
-    """A score; ``-`` where there is none, as for the correlation of a constant."""
-    return "-" if value is None or math.isnan(value) else f"{value:.3f}"
-
-
-def with_interval(score: float | None, low: float | None, high: float | None) -> str:
-    return f"{number(score)} [{number(low)}, {number(high)}]"
-
-
-def spelled(document: object) -> str:
-    """One JSON document; JSON has no word for NaN but null."""
-    return json.dumps(without_nan(document), indent=2, ensure_ascii=False, allow_nan=False)
-
-
-def megabytes(count: int) -> str:
-    return f"{count / 1e6:,.1f} MB"
 
 
 @contextmanager
@@ -156,7 +96,7 @@ def _bar() -> Progress:
         TextColumn("left"),
         TimeRemainingColumn(),
         TextColumn("{task.fields[losses]}"),
-        console=Console(file=_err(), markup=False, emoji=False),
+        console=Console(file=err(), markup=False, emoji=False),
     )
 
 
@@ -169,9 +109,9 @@ class Watch(Protocol):
 
     def __exit__(self, *_: object) -> None: ...
 
-    def stepped(self, event: Stepped) -> None: ...
+    def stepped(self, event: "Stepped") -> None: ...
 
-    def evaluated(self, event: Evaluated) -> None: ...
+    def evaluated(self, event: "Evaluated") -> None: ...
 
 
 def watching(title: str, *, steps: int, start: int) -> Watch:
@@ -179,8 +119,10 @@ def watching(title: str, *, steps: int, start: int) -> Watch:
     return _Live(title, steps, start) if sys.stderr.isatty() else _Plain(title, steps)
 
 
-def follow(events: Iterable[Event], watch: Watch) -> None:
+def follow(events: Iterable["Event"], watch: Watch) -> None:
     """Drive a training to its end, showing where it is."""
+    from cotrunk.learn.loop import Stepped
+
     said: set[tuple[str, str]] = set()
     for event in events:
         for finding in event.findings:
@@ -193,11 +135,11 @@ def follow(events: Iterable[Event], watch: Watch) -> None:
             watch.evaluated(event)
 
 
-def _losses(event: Stepped) -> str:
+def _losses(event: "Stepped") -> str:
     return "  ".join(f"{task} {loss:.3f}" for task, loss in event.losses.items())
 
 
-def _scores(event: Evaluated) -> str:
+def _scores(event: "Evaluated") -> str:
     scores = "  ".join(
         f"{task} {with_interval(s.score, s.low, s.high)}" for task, s in event.scores.items()
     )
@@ -220,11 +162,11 @@ class _Live:
     def __exit__(self, *_: object) -> None:
         self.bar.stop()
 
-    def stepped(self, event: Stepped) -> None:
+    def stepped(self, event: "Stepped") -> None:
         count = f"{event.step}/{self.steps}"
         self.bar.update(self.task, completed=event.step, count=count, losses=_losses(event))
 
-    def evaluated(self, event: Evaluated) -> None:
+    def evaluated(self, event: "Evaluated") -> None:
         self.bar.console.print(_scores(event), markup=False, highlight=False)
 
 
@@ -243,7 +185,7 @@ class _Plain:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def stepped(self, event: Stepped) -> None:
+    def stepped(self, event: "Stepped") -> None:
         """What came before the first step, as encoding, says nothing about the others."""
         seconds = time.monotonic() - self.begun
         self.first = self.first or (event.step, seconds)
@@ -257,5 +199,5 @@ class _Plain:
             f"{left}loss {_losses(event)}"
         )
 
-    def evaluated(self, event: Evaluated) -> None:
+    def evaluated(self, event: "Evaluated") -> None:
         say(f"{self.title}: {_scores(event)}")

@@ -1,36 +1,25 @@
-"""Commands that look: presets, data, plans, runs."""
+"""``cotrunk plan``: how many parameters a plan has and who owns them."""
 
-import os
 import re
 import shlex
 from argparse import Namespace
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
-from cotrunk.build.heads import head_plans, pair_formats_of
+from cotrunk.build.heads import head_plans
 from cotrunk.build.plan import plan_of, projected_plan
-from cotrunk.build.sources import source_of
 from cotrunk.build.tasks import tasks_of
-from cotrunk.cli.commands.outputs import refuse_bad_target, write_whole
-from cotrunk.cli.terminal import screen, tables
-from cotrunk.config import presets
-from cotrunk.config.settings import NAME, Settings, check_settings, read_settings
-from cotrunk.data.batches.text import template_of, tokens_of
-from cotrunk.data.reading.check import check
-from cotrunk.data.reading.examples import Source
-from cotrunk.data.tokens.tokenise import Tokeniser
-from cotrunk.errors import Errors, UserError
+from cotrunk.cli.terminal import drawing
+from cotrunk.cli.terminal.output import Document
+from cotrunk.config.settings import NAME, Settings, read_settings
+from cotrunk.errors import UserError
 from cotrunk.kinds.task import Task
 from cotrunk.model.encoder.shape import Shape, named
 from cotrunk.model.heads import HeadPlan
 from cotrunk.model.sharing.parameter_table import ParameterTable, parameter_table
 from cotrunk.model.sharing.plan import make_plan, parse_partition
-from cotrunk.model.weights.pretrained import find, load_tokenizer
-from cotrunk.runs.folder import RunFolder, best_evaluation
+from cotrunk.model.weights.pretrained import find
 
-Document = dict[str, Any]
 PLAN_OPTIONS = {
     "shape": "encoder.weights=random:{}",
     "tasks": "",
@@ -47,72 +36,10 @@ PLAN_OPTIONS = {
 """What describes a plan without a config, and the change of a config that says the same."""
 
 
-def init(arguments: Namespace) -> Document:
-    if arguments.list:
-        known = presets.summaries()
-        if not arguments.json:
-            listed = screen.table("", ["preset", ""], known.items())
-            listed.columns[1].justify = "left"
-            screen.out().print(listed, markup=False)
-        return {"presets": known}
-    path = Path(arguments.output or "run.toml")
-    text = presets.text(arguments.preset, data=_seen_from(path.parent, arguments.data))
-    if path.exists():
-        raise UserError(f"{path} is already there; give another name with -o, or remove it first")
-    refuse_bad_target(path)
-    write_whole(path, text)
-    screen.say(f"wrote {path}; now: cotrunk train {path} --out runs/{path.stem}")
-    return {"config": str(path), "preset": arguments.preset}
-
-
-def _seen_from(folder: Path, data: str | None) -> str | None:
-    """A config's paths are relative to it, but people name a folder as seen from where they are."""
-    if data is None or Path(data).is_absolute() or not Path(data).is_dir():
-        return data
-    return os.path.relpath(data, folder)
-
-
-def data_check(arguments: Namespace) -> Document:
-    path = Path(arguments.config)
-    settings = read_settings(path, arguments.set)
-    tasks = tasks_of(settings)
-    pretrained = find(settings.encoder.weights, base=path.parent)
-    pair_formats = pair_formats_of(settings, pretrained.shape)
-    tokenizer = load_tokenizer(pretrained)
-    template, tokenise = template_of(tokenizer), Tokeniser(tokenizer)
-    document: Document = {"tasks": {}}
-    errors = Errors()
-    sources: dict[str, dict[str, Source]] = {task.name: {} for task in tasks}
-    for task in tasks:
-        for split in ("train", "dev", "test"):
-            with errors.gathered():
-                source = source_of(settings, task.name, split, path.parent)
-                sources[task.name] |= {split: source} if source else {}
-    errors.refuse()  # how a file is read depends on who shares it, so names come before rows
-    for task in tasks:
-
-        def lengths(rows: Sequence[tuple[str, ...]], task: Task = task) -> list[int]:
-            sizes = iter([len(ids) for ids in tokenise([t for row in rows for t in row])])
-            return [
-                tokens_of(template, [next(sizes) for _ in row], pair_formats[task.name])
-                for row in rows
-            ]
-
-        with errors.gathered():
-            document["tasks"][task.name] = asdict(check(task, sources[task.name], lengths))[
-                "splits"
-            ]
-    errors.refuse()
-    if not arguments.json:
-        for task in tasks:
-            tables.show_check(task, document["tasks"][task.name])
-    return document
-
-
 def plan(arguments: Namespace) -> Document:
     made, reads = _planned(arguments)
     if not arguments.json:
-        tables.show_plan(made, reads)
+        drawing.show_plan(made, reads)
     return made.document()
 
 
@@ -220,32 +147,3 @@ def head_parameters(tasks: list[Task], heads: dict[str, HeadPlan], shape: Shape)
     with torch.device("meta"):
         made = make_heads({task.name: task for task in tasks}, heads, shape.width)
     return {name: sum(p.numel() for p in head.parameters()) for name, head in made.items()}
-
-
-def info(arguments: Namespace) -> Document:
-    run = RunFolder.open(Path(arguments.folder))
-    settings = _settings_of(run)
-    steps = [entry for entry in run.read_metrics() if entry.get("event") == "step"]
-    kept = best_evaluation(run)
-    document: Document = {
-        "run": str(run.path),
-        "weights": settings.encoder.weights,
-        "sharing": settings.sharing.model_dump(exclude_defaults=True),
-        "tasks": {name: part.kind for name, part in settings.tasks.items()},
-        "steps": len(steps),
-        "finished": run.final.is_dir(),
-        "checkpoints": sorted(path.name for path in run.checkpoints.glob("step-*")),
-        "best_step": kept.get("step"),
-        "scores": {task: kept["scores"][task] for task in settings.tasks} if kept else {},
-        "overall": {key: kept.get(key) for key in ("official", "mean")},
-    }
-    if not arguments.json:
-        tables.show_info(document)
-    return document
-
-
-def _settings_of(run: RunFolder) -> Settings:
-    record = run.read_document("run")
-    if not isinstance(record, dict) or not isinstance(record.get("settings"), dict):
-        raise UserError(f"{run.settings} was not written by `cotrunk train`: it has no settings")
-    return check_settings(record["settings"], place=str(run.settings))

@@ -1,4 +1,4 @@
-"""Commands that train."""
+"""``cotrunk train``: a config into a run folder, or a run that goes on."""
 
 import signal
 import time
@@ -6,29 +6,23 @@ from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import torch
 
 from cotrunk.build.checks import refuse_wrong_options
-from cotrunk.build.experiment import PreparedRun, corpora_of, load_model, prepare
-from cotrunk.cli.terminal import screen, tables
+from cotrunk.build.experiment import PreparedRun, prepare
+from cotrunk.cli.terminal import progress, tables
+from cotrunk.cli.terminal.output import Document, say
 from cotrunk.cli.terminal.signals import handling_signals, hangup, say_at_once
-from cotrunk.config import presets
 from cotrunk.config.settings import Settings, read_settings
 from cotrunk.data.batches.sampling import dry_run
 from cotrunk.data.tokens.workers import cores
 from cotrunk.errors import UserError, plural
-from cotrunk.kinds.metrics import baseline
 from cotrunk.learn.loop import Interrupt, Interrupted, RunContext
 from cotrunk.learn.loop import train as train_network
 from cotrunk.model.sharing.network import Network
-from cotrunk.progress import ignore_progress
 from cotrunk.runs.checkpoint import Checkpoint
 from cotrunk.runs.folder import RunFolder, best_evaluation
-
-Document = dict[str, Any]
 
 MAY_DIFFER = ("base", "threads", "settings.train.threads")
 """Places of run.json where a resumed run need not be as it began."""
@@ -89,7 +83,7 @@ def train_into(
         return _go_on(settings, base, RunFolder.open(out), title=title, force=force)
     RunFolder.refuse_taken(out)
     if resume:
-        screen.say(f"note: {out} holds no run to resume, so one is begun there")
+        say(f"note: {out} holds no run to resume, so one is begun there")
     prepared = _prepare(settings, base)
     run = RunFolder.create(out)
     with run.lock():
@@ -119,10 +113,10 @@ def _go_on(settings: Settings, base: Path, run: RunFolder, *, title: str, force:
                 warnings += _other_threads(threads, prepared)
                 prepared.record["threads"] = threads
         for warning in warnings:
-            screen.say(f"warning: {warning}")
+            say(f"warning: {warning}")
         for change in changes:
-            screen.say(f"note: {change}")
-        screen.say(f"{title}: {_whence(start, prepared)}")
+            say(f"note: {change}")
+        say(f"{title}: {_whence(start, prepared)}")
         return _train(prepared, run, start, title=title)
 
 
@@ -162,10 +156,10 @@ def _other_threads(before: int, prepared: PreparedRun) -> list[str]:
 def _prepare(settings: Settings, base: Path) -> PreparedRun:
     refuse_wrong_options(settings)
     _take_threads(settings.train.threads)
-    with terminable(), screen.counting() as counter:
+    with terminable(), progress.counting() as counter:
         prepared = prepare(settings, base, on_progress=counter)
     for note in prepared.notes:
-        screen.say(note if note.startswith("warning: ") else f"note: {note}")
+        say(note if note.startswith("warning: ") else f"note: {note}")
     return prepared
 
 
@@ -174,7 +168,7 @@ def _take_threads(wanted: int | None) -> None:
         return
     torch.set_num_threads(wanted)
     if wanted > cores():
-        screen.say(
+        say(
             f"warning: train.threads = {wanted}, but there {'is' if cores() == 1 else 'are'} "
             f"{plural(cores(), 'core')} here: more threads only wait for each other"
         )
@@ -185,7 +179,7 @@ def _train(
 ) -> Document:
     first = start.documents["state"]["step"] if start else 0
     begun = time.monotonic()
-    watching = screen.watching(title, steps=prepared.steps, start=first)
+    watching = progress.watching(title, steps=prepared.steps, start=first)
     with interruptible(run) as interrupt, watching as watch:
         ctx = RunContext(
             run,
@@ -195,9 +189,9 @@ def _train(
             interrupt,
             on_progress=watch.counter,
         )
-        screen.follow(train_network(prepared.network, prepared.stages, ctx, start), watch)
+        progress.follow(train_network(prepared.network, prepared.stages, ctx, start), watch)
     kept = best_evaluation(run)
-    screen.say(f"{title}: the run is in {run.path}")
+    say(f"{title}: the run is in {run.path}")
     return {
         "run": str(run.path),
         "steps": prepared.steps,
@@ -278,31 +272,5 @@ def interruptible(run: RunFolder) -> Iterator[Interrupt]:
         except Interrupted as stopped:
             saved = any(run.checkpoints.iterdir())
             after = "goes on from here" if saved else "begins anew, for no step was made yet"
-            screen.say(f"stopped; --resume {after}")
+            say(f"stopped; --resume {after}")
             raise SystemExit(128 + stopped.signal) from None
-
-
-def demo(arguments: Namespace) -> Document:
-    """The three plans of Hybrid BERT on the sample data, in one table."""
-    out = Path(arguments.out)
-    taken = [name for name in presets.DEMO if (out / name / "run.json").exists()]
-    if taken:
-        raise UserError(f"{out / taken[0]} is there already; give another folder with --out")
-    document: Document = {"runs": []}
-    for name in presets.DEMO:
-        settings = presets.settings(name, changes=[*presets.DEMO_CHANGES, *arguments.set])
-        result = train_into(settings, Path.cwd(), out / name, title=name)
-        document["runs"].append({"plan": name, "sharing": settings.sharing.encoder, **result})
-    if not arguments.json:
-        tables.show_demo(document["runs"], baselines=_baselines(document["runs"][0]))
-    return document
-
-
-def _baselines(run: Document) -> dict[str, float]:
-    """What the same answer to every dev row would score."""
-    model = load_model(Path(run["run"]))
-    tasks = list(model.network.tasks.values())
-    dev = corpora_of(
-        model.settings, tasks, "dev", model.base, model.tokenizer, on_progress=ignore_progress
-    )
-    return {task.name: baseline(task, np.asarray(dev[task.name].label)) for task in tasks}

@@ -1,38 +1,30 @@
-"""Commands that use a trained run."""
+"""``cotrunk predict``: an answer to every row of a file."""
 
 import heapq
 import io
 import shutil
 import sys
 import tempfile
-import time
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from cotrunk.build.experiment import Model, corpora_of, load_model
-from cotrunk.cli.commands.outputs import refuse_bad_target, write_whole
-from cotrunk.cli.terminal import screen, tables
+from cotrunk.build.experiment import Model
+from cotrunk.cli.outputs import refuse_bad_target, write_whole
+from cotrunk.cli.terminal import progress
+from cotrunk.cli.terminal.output import Document, say
+from cotrunk.cli.trained import chosen_tasks, load_run
 from cotrunk.data.reading.examples import Rows, Source
 from cotrunk.data.reading.files import BOM, open_table, place_of
-from cotrunk.data.tokens.cache import Corpus
-from cotrunk.errors import UserError, did_you_mean, plural
-from cotrunk.infer.forward import Live
-from cotrunk.infer.int8 import refuse_where_int8_cannot_run, to_int8
+from cotrunk.errors import UserError, plural
+from cotrunk.infer.int8 import to_int8
 from cotrunk.infer.predictor import WRITERS, Answered, Predictor, object_of, write_minbert
-from cotrunk.kinds.metrics import Score, change, errors, label_name, overall, predict_labels
 from cotrunk.kinds.task import Task
-from cotrunk.learn.loop import outputs_on, scores_of
 from cotrunk.progress import OnProgress, ProgressUpdate, ignore_progress
-from cotrunk.runs.checkpoint import CheckpointError
 
-Document = dict[str, Any]
 Readers = list[tuple[list[str], Rows]]
 """Tasks that read a file alike, with its rows."""
 
@@ -40,119 +32,8 @@ MINBERT_NAME = "{task}-output.csv"
 BEGINNINGS = {b"{": ".jsonl", b"PAR1": ".parquet"}
 
 
-def evaluate(arguments: Namespace) -> Document:
-    model = _load(arguments)
-    if arguments.int8:
-        refuse_where_int8_cannot_run(model.network)
-    tasks = [model.network.tasks[name] for name in _chosen(arguments.task, model)]
-    with screen.counting() as counter:
-        corpora = corpora_of(
-            model.settings, tasks, arguments.split, model.base, model.tokenizer, on_progress=counter
-        )
-    missing = [task.name for task in tasks if task.name not in corpora]
-    if missing and (arguments.task or not corpora):
-        raise UserError(
-            f"tasks.{missing[0]}.{arguments.split} is not set in the run's config, so there are no "
-            "rows to score; choose another --split"
-        )
-    for name in missing:
-        screen.say(f"note: tasks.{name}.{arguments.split} names no file, so it is left out")
-    device = next(model.network.parameters()).device
-    forward = Live(model.network, corpora, model.pair_formats, model.template, device)
-    with screen.counting() as counter:
-        exact = _timed(forward, counter)
-    document = scores_document(scores_of(model.network, exact.outputs, corpora))
-    if arguments.int8:
-        to_int8(model.network)
-        with screen.counting() as counter:
-            rough = _timed(forward, counter)
-        document["int8"] = _int8_document(forward, exact, rough, document)
-    if arguments.worst:
-        document["worst"] = {
-            task.name: _worst(model, task, corpora[task.name], exact, arguments.worst)
-            for task in tasks
-            if task.name in corpora
-        }
-    if not arguments.json:
-        show = tables.show_int8 if arguments.int8 else tables.show_scores
-        show(f"{arguments.folder}: {arguments.split}", document | {"scores": document["tasks"]})
-        if arguments.worst:
-            tables.show_worst(document["worst"])
-    return document
-
-
-def _worst(model: Model, task: Task, corpus: Corpus, found: "_Timed", count: int) -> list[Document]:
-    """The rows of a task that are most wrong, the worst first; texts as the model reads them."""
-    output, gold = found.outputs[task.name], np.asarray(corpus.label)
-    error, predicted = errors(task, output, gold), predict_labels(task, output)
-    wrong = np.isfinite(error) & (predicted != gold)
-    order = np.argsort(-error, kind="stable")
-    worst = order[wrong[order]][:count].tolist()
-    return [
-        {
-            "line": int(corpus.line[row]),
-            "id": corpus.id(row),
-            "texts": [model.tokenizer.decode(piece.tolist()) for piece in corpus.pieces(row)],
-            "label": label_name(task, gold[row].item()),
-            "prediction": label_name(task, predicted[row].item()),
-            "error": float(error[row]),
-        }
-        for row in worst
-    ]
-
-
-@dataclass(frozen=True)
-class _Timed:
-    outputs: dict[str, np.ndarray]
-    cpu_seconds: float
-
-
-def _timed(forward: Live, on_progress: OnProgress) -> _Timed:
-    begun = time.process_time()  # not by the clock: others may compute on this machine
-    found = outputs_on(forward, forward.corpora, on_progress=on_progress)
-    return _Timed(found, time.process_time() - begun)
-
-
-def _int8_document(forward: Live, exact: _Timed, rough: _Timed, before: Document) -> Document:
-    """The same rows with 8-bit layers, beside what float32 said about them."""
-    document = scores_document(scores_of(forward.network, rough.outputs, forward.corpora))
-    for name, score in document["tasks"].items():
-        score["difference"] = score["score"] - before["tasks"][name]["score"]
-        task = forward.network.tasks[name]
-        score["changed"] = change(task, exact.outputs[name], rough.outputs[name])
-    spent, now = exact.cpu_seconds, rough.cpu_seconds
-    return document | {"cpu_seconds": {"float32": spent, "int8": now}, "times_less": spent / now}
-
-
-def _load(arguments: Namespace) -> Model:
-    screen.note_unfinished(Path(arguments.folder), arguments.which)
-    device = "cpu" if arguments.int8 else "auto"
-    try:
-        return load_model(Path(arguments.folder), which=arguments.which, device=device)
-    except CheckpointError as error:
-        other = "final" if arguments.which == "best" else "best"
-        raise UserError(f"{error}; try --which {other}, or train again") from None
-
-
-def scores_document(scores: dict[str, Score]) -> Document:
-    both = overall(scores)
-    return {
-        "tasks": {task: asdict(score) for task, score in scores.items()},
-        "overall": {"official": both["official"], "mean": both["mean"]},
-    }
-
-
-def _chosen(names: Sequence[str], model: Model) -> list[str]:
-    known = list(model.network.tasks)
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        hint = did_you_mean(unknown[0], known)
-        raise UserError(f"--task {unknown[0]}: the run's tasks are {', '.join(known)}{hint}")
-    return list(dict.fromkeys(names)) or known
-
-
 def predict(arguments: Namespace) -> Document:
-    model = _load(arguments)
+    model = load_run(arguments)
     if arguments.int8:
         to_int8(model.network)
     predictor = Predictor(model)
@@ -162,7 +43,7 @@ def predict(arguments: Namespace) -> Document:
         targets = _targets(arguments, names)
         readers = _readers(arguments, predictor, names, path)
         rows = _merged([predictor.answer_file(alike, rows) for alike, rows in readers], names)
-        with _telling_all_bad_rows(readers), screen.counting() as counter:
+        with _telling_all_bad_rows(readers), progress.counting() as counter:
             # A bar would be drawn among rows that go to the terminal themselves.
             on_progress = (
                 counter if targets or arguments.json or not sys.stdout.isatty() else ignore_progress
@@ -174,7 +55,7 @@ def predict(arguments: Namespace) -> Document:
     for alike, read in readers:
         if read.dropped_count:
             count, first = plural(read.dropped_count, "bad row"), f"the first: {read.dropped[0]}"
-            screen.say(f"note: {', '.join(alike)}: no answer for {count}, {first}")
+            say(f"note: {', '.join(alike)}: no answer for {count}, {first}")
     return document
 
 
@@ -239,7 +120,7 @@ def _refused(rows: Rows) -> Sequence[str]:
 
 def _able(arguments: Namespace, model: Model, path: Path) -> list[str]:
     """The tasks to answer for: those asked for, else all whose columns the file has."""
-    chosen, parts = _chosen(arguments.task, model), model.settings.tasks
+    chosen, parts = chosen_tasks(arguments.task, model), model.settings.tasks
     if arguments.task:
         return chosen
     able, columns = [], []
@@ -255,7 +136,7 @@ def _able(arguments: Namespace, model: Model, path: Path) -> list[str]:
         raise UserError(f"{place}: it has the columns {', '.join(columns)}, but {wanted}")
     for name in (name for name in chosen if name not in able):
         missing = [text for text in parts[name].text if text not in columns]
-        screen.say(f"note: {name} is left out, for {place} has no column {', '.join(missing)}")
+        say(f"note: {name} is left out, for {place} has no column {', '.join(missing)}")
     return able
 
 
@@ -326,5 +207,5 @@ def _write_answers(
         WRITERS[arguments.format or path.suffix.lstrip(".")](tasks, answered, text)
         write_whole(path, text.getvalue())
     for path in dict.fromkeys(targets.values()):
-        screen.say(f"wrote {path}")
+        say(f"wrote {path}")
     return {"files": {name: str(path) for name, path in targets.items()}}

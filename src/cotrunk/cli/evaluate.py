@@ -1,0 +1,112 @@
+"""``cotrunk evaluate``: a trained run on labelled rows."""
+
+import time
+from argparse import Namespace
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from cotrunk.build.experiment import Model, corpora_of
+from cotrunk.cli.terminal import progress, tables
+from cotrunk.cli.terminal.output import Document, say
+from cotrunk.cli.trained import chosen_tasks, load_run
+from cotrunk.data.tokens.cache import Corpus
+from cotrunk.errors import UserError
+from cotrunk.infer.forward import Live
+from cotrunk.infer.int8 import refuse_where_int8_cannot_run, to_int8
+from cotrunk.kinds.metrics import Score, change, errors, label_name, overall, predict_labels
+from cotrunk.kinds.task import Task
+from cotrunk.learn.loop import outputs_on, scores_of
+from cotrunk.progress import OnProgress
+
+
+def evaluate(arguments: Namespace) -> Document:
+    model = load_run(arguments)
+    if arguments.int8:
+        refuse_where_int8_cannot_run(model.network)
+    tasks = [model.network.tasks[name] for name in chosen_tasks(arguments.task, model)]
+    with progress.counting() as counter:
+        corpora = corpora_of(
+            model.settings, tasks, arguments.split, model.base, model.tokenizer, on_progress=counter
+        )
+    missing = [task.name for task in tasks if task.name not in corpora]
+    if missing and (arguments.task or not corpora):
+        raise UserError(
+            f"tasks.{missing[0]}.{arguments.split} is not set in the run's config, so there are no "
+            "rows to score; choose another --split"
+        )
+    for name in missing:
+        say(f"note: tasks.{name}.{arguments.split} names no file, so it is left out")
+    device = next(model.network.parameters()).device
+    forward = Live(model.network, corpora, model.pair_formats, model.template, device)
+    with progress.counting() as counter:
+        exact = _timed(forward, counter)
+    document = scores_document(scores_of(model.network, exact.outputs, corpora))
+    if arguments.int8:
+        to_int8(model.network)
+        with progress.counting() as counter:
+            rough = _timed(forward, counter)
+        document["int8"] = _int8_document(forward, exact, rough, document)
+    if arguments.worst:
+        document["worst"] = {
+            task.name: _worst(model, task, corpora[task.name], exact, arguments.worst)
+            for task in tasks
+            if task.name in corpora
+        }
+    if not arguments.json:
+        show = tables.show_int8 if arguments.int8 else tables.show_scores
+        show(f"{arguments.folder}: {arguments.split}", document | {"scores": document["tasks"]})
+        if arguments.worst:
+            tables.show_worst(document["worst"])
+    return document
+
+
+def _worst(model: Model, task: Task, corpus: Corpus, found: "_Timed", count: int) -> list[Document]:
+    """The rows of a task that are most wrong, the worst first; texts as the model reads them."""
+    output, gold = found.outputs[task.name], np.asarray(corpus.label)
+    error, predicted = errors(task, output, gold), predict_labels(task, output)
+    wrong = np.isfinite(error) & (predicted != gold)
+    order = np.argsort(-error, kind="stable")
+    worst = order[wrong[order]][:count].tolist()
+    return [
+        {
+            "line": int(corpus.line[row]),
+            "id": corpus.id(row),
+            "texts": [model.tokenizer.decode(piece.tolist()) for piece in corpus.pieces(row)],
+            "label": label_name(task, gold[row].item()),
+            "prediction": label_name(task, predicted[row].item()),
+            "error": float(error[row]),
+        }
+        for row in worst
+    ]
+
+
+@dataclass(frozen=True)
+class _Timed:
+    outputs: dict[str, np.ndarray]
+    cpu_seconds: float
+
+
+def _timed(forward: Live, on_progress: OnProgress) -> _Timed:
+    begun = time.process_time()  # not by the clock: others may compute on this machine
+    found = outputs_on(forward, forward.corpora, on_progress=on_progress)
+    return _Timed(found, time.process_time() - begun)
+
+
+def _int8_document(forward: Live, exact: _Timed, rough: _Timed, before: Document) -> Document:
+    """The same rows with 8-bit layers, beside what float32 said about them."""
+    document = scores_document(scores_of(forward.network, rough.outputs, forward.corpora))
+    for name, score in document["tasks"].items():
+        score["difference"] = score["score"] - before["tasks"][name]["score"]
+        task = forward.network.tasks[name]
+        score["changed"] = change(task, exact.outputs[name], rough.outputs[name])
+    spent, now = exact.cpu_seconds, rough.cpu_seconds
+    return document | {"cpu_seconds": {"float32": spent, "int8": now}, "times_less": spent / now}
+
+
+def scores_document(scores: dict[str, Score]) -> Document:
+    both = overall(scores)
+    return {
+        "tasks": {task: asdict(score) for task, score in scores.items()},
+        "overall": {"official": both["official"], "mean": both["mean"]},
+    }
