@@ -100,6 +100,6 @@ def test_brackets_and_colons_of_a_name_are_shown_as_they_are(cotrunk, run):
 
 @pytest.mark.parametrize("count", ["-1", "many", "1.5"])
 def test_a_number_of_worst_rows_that_is_none_is_refused(cotrunk, run, count):
-    said = cotrunk("evaluate", run, "--worst", count)
+    said = cotrunk("evaluate", run, f"--worst={count}")
     assert (said.code, said.out) == (2, "")
-    assert "--worst" in said.err
+    assert "--worst: must be a whole number, 0 or more; found" in said.err

@@ -76,6 +76,21 @@ def test_what_is_wrong_with_standard_input_is_said_of_standard_input(predict, co
     assert errors[0].startswith(f"error: {finding}")
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        '{"id": "a", "sentence": "x y"}\n',
+        "id,sentence\na,x y\n",
+        "\ufeffid\tsentence\na\tx y\n",
+        "sentence,id\nx y,a\n",
+    ],
+)
+def test_standard_input_tells_its_format(predict, content):
+    said = predict(content.encode(), "--format", "jsonl")
+    assert said.code == 0
+    assert json.loads(said.out)["id"] == "a"
+
+
 def test_objects_on_standard_input_may_begin_with_a_byte_order_mark(predict):
     said = predict(b'\xef\xbb\xbf{"id": "a", "sentence": "good"}\n', "--format", "jsonl")
     assert json.loads(said.out)["id"] == "a"

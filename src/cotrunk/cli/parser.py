@@ -175,5 +175,5 @@ def _command(
 
 def _count(text: str) -> int:
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"must be 0 or more; found {text!r}")
+        raise argparse.ArgumentTypeError(f"must be a whole number, 0 or more; found {text!r}")
     return int(text)

@@ -18,7 +18,7 @@ from cotrunk.cli.terminal import progress
 from cotrunk.cli.terminal.output import Document, say
 from cotrunk.cli.trained import chosen_tasks, load_run
 from cotrunk.data.reading.examples import Rows, Source
-from cotrunk.data.reading.files import BOM, open_table, place_of
+from cotrunk.data.reading.files import BOM, open_table
 from cotrunk.errors import UserError, plural
 from cotrunk.infer.int8 import to_int8
 from cotrunk.infer.predictor import WRITERS, Answered, Predictor, object_of, write_minbert
@@ -49,7 +49,7 @@ def predict(arguments: Namespace) -> Document:
                 counter if targets or arguments.json or not sys.stdout.isatty() else ignore_progress
             )
             answered = _told(
-                rows, readers, f"answering {place_of(Path(arguments.file))}", on_progress
+                rows, readers, f"answering {_name_of(arguments.file)}", on_progress
             )
             document = _write_answers(arguments, tasks, answered, targets)
     for alike, read in readers:
@@ -57,6 +57,10 @@ def predict(arguments: Namespace) -> Document:
             count, first = plural(read.dropped_count, "bad row"), f"the first: {read.dropped[0]}"
             say(f"note: {', '.join(alike)}: no answer for {count}, {first}")
     return document
+
+
+def _name_of(file: str) -> str:
+    return "standard input" if file == "-" else str(Path(file))
 
 
 @contextmanager
@@ -124,7 +128,7 @@ def _able(arguments: Namespace, model: Model, path: Path) -> list[str]:
     if arguments.task:
         return chosen
     able, columns = [], []
-    place = place_of(Path(arguments.file))
+    place = _name_of(arguments.file)
     for name in chosen:
         part = parts[name]
         with open_table(path, needed=part.text, quoting=part.quoting, place=place) as table:
@@ -147,7 +151,7 @@ def _readers(
     for name in names:
         source = predictor.source(name, path)
         skip = arguments.skip_bad_rows or source.skip_bad_rows
-        source = replace(source, skip_bad_rows=skip, called=place_of(Path(arguments.file)))
+        source = replace(source, skip_bad_rows=skip, called=_name_of(arguments.file))
         alike.setdefault(source, []).append(name)
     return [(some, Rows(predictor.tasks[some[0]], source)) for source, some in alike.items()]
 

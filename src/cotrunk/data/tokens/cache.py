@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, Literal
 
 import numpy as np
+import platformdirs
 from tokenizers import Tokenizer
 
 from cotrunk.data.batches.text import TokenIds
@@ -65,10 +66,6 @@ class Corpus:
 
     def id(self, row: int) -> str:
         return bytes(self.id_byte[self.id_offset[row] : self.id_offset[row + 1]]).decode()
-
-    def lengths(self) -> np.ndarray:
-        """Tokens of each row, its texts together."""
-        return np.diff(self.offset[:: self.texts])
 
     def text_lengths(self, first: int, end: int) -> np.ndarray:
         """Tokens of each text of some rows, as [rows, texts]."""
@@ -127,10 +124,9 @@ def load_corpus(
 
 
 def cache_folder() -> Path:
-    """``COTRUNK_CACHE``, else the user's cache folder."""
+    """``COTRUNK_CACHE``, else where the system keeps a user's caches."""
     named = os.environ.get("COTRUNK_CACHE")
-    base = os.environ.get("XDG_CACHE_HOME")
-    return Path(named) if named else Path(base or Path.home() / ".cache") / "cotrunk"
+    return Path(named) if named else platformdirs.user_cache_path("cotrunk")
 
 
 def file_digest(path: Path) -> str:
