@@ -36,7 +36,10 @@ def tiny(name: str) -> list[str]:
     if "pal" in sharing:
         changes += ["sharing.pal.size=8", "sharing.pal.heads=4"]
     if presets.settings(name, changes=[]).train.sampling == "sequential":
-        changes.append(f"train.steps_per_epoch={STEPS}")  # so that all tasks have their turn
+        changes += [
+            f"train.batches_per_epoch={STEPS // 6}",
+            "train.epochs=20",
+        ]  # so that all tasks have their turn
     return changes
 
 

@@ -5,20 +5,22 @@ import shlex
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from cotrunk.build.heads import head_plans
 from cotrunk.build.plan import plan_of, projected_plan
 from cotrunk.build.tasks import tasks_of
-from cotrunk.cli.terminal import drawing
+from cotrunk.cli.terminal import tables
 from cotrunk.cli.terminal.output import Document
 from cotrunk.config.settings import NAME, Settings, read_settings
 from cotrunk.errors import UserError
 from cotrunk.kinds.task import Task
 from cotrunk.model.encoder.shape import Shape, named
-from cotrunk.model.heads import HeadPlan
 from cotrunk.model.sharing.parameter_table import ParameterTable, parameter_table
 from cotrunk.model.sharing.plan import make_plan, parse_partition
-from cotrunk.model.weights.pretrained import find
+from cotrunk.model.weights.locate import shape_of
+
+if TYPE_CHECKING:
+    from cotrunk.model.heads import HeadPlan
 
 PLAN_OPTIONS = {
     "shape": "encoder.weights=random:{}",
@@ -39,7 +41,7 @@ PLAN_OPTIONS = {
 def plan(arguments: Namespace) -> Document:
     made, reads = _planned(arguments)
     if not arguments.json:
-        drawing.show_plan(made, reads)
+        tables.show_plan(made, reads)
     return made.document()
 
 
@@ -118,16 +120,18 @@ def _head_sizes(text: str | None, tasks: list[str], shape: Shape) -> dict[str, i
 def _planned_config(
     path: Path, changes: Sequence[str]
 ) -> tuple[ParameterTable, dict[str, list[str]]]:
+    from cotrunk.build.heads import head_plans
+
     settings = read_settings(path, list(changes))
     tasks = tasks_of(settings)
-    shape = find(settings.encoder.weights, base=path.parent).shape
+    shape = shape_of(settings.encoder.weights, base=path.parent)
     heads = head_plans(settings, tasks)
     reads = {name: list(part.reads) for name, part in settings.tasks.items() if part.reads}
     return parameter_table_of(settings, tasks, shape, heads), reads
 
 
 def parameter_table_of(
-    settings: Settings, tasks: list[Task], shape: Shape, heads: dict[str, HeadPlan]
+    settings: Settings, tasks: list[Task], shape: Shape, heads: dict[str, "HeadPlan"]
 ) -> ParameterTable:
     made = plan_of(settings, shape)
     return parameter_table(
@@ -139,7 +143,9 @@ def parameter_table_of(
     )
 
 
-def head_parameters(tasks: list[Task], heads: dict[str, HeadPlan], shape: Shape) -> dict[str, int]:
+def head_parameters(
+    tasks: list[Task], heads: dict[str, "HeadPlan"], shape: Shape
+) -> dict[str, int]:
     import torch
 
     from cotrunk.model.sharing.network import make_heads

@@ -48,9 +48,7 @@ def predict(arguments: Namespace) -> Document:
             on_progress = (
                 counter if targets or arguments.json or not sys.stdout.isatty() else ignore_progress
             )
-            answered = _told(
-                rows, readers, f"answering {_name_of(arguments.file)}", on_progress
-            )
+            answered = _told(rows, readers, f"answering {_name_of(arguments.file)}", on_progress)
             document = _write_answers(arguments, tasks, answered, targets)
     for alike, read in readers:
         if read.dropped_count:
