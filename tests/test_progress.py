@@ -40,7 +40,7 @@ def test_a_line_says_what_is_done_at_what_pace_and_how_long_it_takes_yet(capsys,
     capsys.readouterr()
     counter(ProgressUpdate("answering mood", 200, 0.3))
     line = capsys.readouterr().err.strip()
-    assert line == "answering mood: 300 rows (30%), 20 a second, 35 s left"
+    assert line == "answering mood: 300 rows (30%), 20 rows/s, 35 s left"
 
 
 def test_what_is_done_at_one_stroke_twice_is_not_added_up(capsys, monkeypatch):
@@ -77,7 +77,7 @@ def test_long_work_shows_how_far_it_is(toy, tmp_path, capsys, monkeypatch, comma
     said = [line for line in capsys.readouterr().err.splitlines() if "answering" in line]
     assert said
     assert "rows (" in said[-1]
-    assert " a second" in said[-1]
+    assert " rows/s" in said[-1]
 
 
 def test_a_thread_may_train(toy, tmp_path):

@@ -86,7 +86,7 @@ def test_a_worst_row_is_shown_with_its_line_and_its_texts(cotrunk, run, toy):
         assert row["label"] == int(same)
     shown = cotrunk("evaluate", run, "--worst", "1", "--task", "same").out
     worst = document["worst"]["same"][0]
-    at = shown.splitlines().index("same: most wrong")
+    at = shown.splitlines().index("same: largest errors")
     told, left, right = shown.splitlines()[at + 1 : at + 4]
     where = f"line {worst['line']}, id {worst['id']}"
     assert told.startswith(f"{where}: {worst['prediction']} instead of ")

@@ -48,7 +48,7 @@ def test_a_bad_row_of_standard_input_is_named_by_its_line(predict):
     place = "error: standard input:3:2 (sentence): the text is empty; "
     assert place in said.err
     left = [line for line in said.err.splitlines() if line.startswith("note: ")]
-    assert left[0] == "note: same is left out, for standard input has no column left, right"
+    assert left[0] == "note: same is skipped: standard input has no column left, right"
 
 
 def test_a_skipped_row_of_standard_input_is_named_by_its_line(predict):
@@ -61,7 +61,7 @@ def test_a_skipped_row_of_standard_input_is_named_by_its_line(predict):
     ("content", "finding"),
     [
         (b"", "standard input: the file is empty"),
-        (b"a,b\n1,2\n", "standard input: it has the columns a, b, but mood reads sentence"),
+        (b"a,b\n1,2\n", "standard input: has the columns a, b, but mood reads sentence"),
         (b'{"sentence": "a"}\n{"sentence"\n', "standard input:2:12: a line must be one JSON"),
         (b"PAR1 and no more", "standard input: the Parquet file is damaged"),
         (b"\x89PNG", "standard input: is a picture"),

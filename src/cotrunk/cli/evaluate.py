@@ -36,7 +36,7 @@ def evaluate(arguments: Namespace) -> Document:
             "rows to score; choose another --split"
         )
     for name in missing:
-        say(f"note: tasks.{name}.{arguments.split} names no file, so it is left out")
+        say(f"note: {name} is skipped: tasks.{name}.{arguments.split} is not set")
     device = next(model.network.parameters()).device
     forward = Live(model.network, corpora, model.pair_formats, model.template, device)
     with progress.counting() as counter:
@@ -62,7 +62,7 @@ def evaluate(arguments: Namespace) -> Document:
 
 
 def _worst(model: Model, task: Task, corpus: Corpus, found: "_Timed", count: int) -> list[Document]:
-    """The rows of a task that are most wrong, the worst first; texts as the model reads them."""
+    """The rows with the largest error, the worst first; texts as the model reads them."""
     output, gold = found.outputs[task.name], np.asarray(corpus.label)
     error, predicted = errors(task, output, gold), predict_labels(task, output)
     wrong = np.isfinite(error) & (predicted != gold)
@@ -88,13 +88,13 @@ class _Timed:
 
 
 def _timed(forward: Live, on_progress: OnProgress) -> _Timed:
-    begun = time.process_time()  # not by the clock: others may compute on this machine
+    begun = time.process_time()  # CPU time, because other programs may be running
     found = outputs_on(forward, forward.corpora, on_progress=on_progress)
     return _Timed(found, time.process_time() - begun)
 
 
 def _int8_document(forward: Live, exact: _Timed, rough: _Timed, before: Document) -> Document:
-    """The same rows with 8-bit layers, beside what float32 said about them."""
+    """The same rows with 8-bit layers, compared with float32."""
     document = scores_document(scores_of(forward.network, rough.outputs, forward.corpora))
     for name, score in document["tasks"].items():
         score["difference"] = score["score"] - before["tasks"][name]["score"]

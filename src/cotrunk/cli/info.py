@@ -35,5 +35,5 @@ def info(arguments: Namespace) -> Document:
 def _settings_of(run: RunFolder) -> Settings:
     record = run.read_document("run")
     if not isinstance(record, dict) or not isinstance(record.get("settings"), dict):
-        raise UserError(f"{run.settings} was not written by `cotrunk train`: it has no settings")
+        raise UserError(f"{run.settings}: has no settings, so `cotrunk train` did not write it")
     return check_settings(record["settings"], place=str(run.settings))

@@ -21,7 +21,7 @@ def init(arguments: Namespace) -> Document:
     path = Path(arguments.output or "run.toml")
     text = presets.text(arguments.preset, data=_seen_from(path.parent, arguments.data))
     if path.exists():
-        raise UserError(f"{path} is already there; give another name with -o, or remove it first")
+        raise UserError(f"{path} already exists; give another name with -o, or remove it first")
     refuse_bad_target(path)
     write_whole(path, text)
     say(f"wrote {path}; now: cotrunk train {path} --out runs/{path.stem}")
@@ -29,7 +29,7 @@ def init(arguments: Namespace) -> Document:
 
 
 def _seen_from(folder: Path, data: str | None) -> str | None:
-    """A config's paths are relative to it, but people name a folder as seen from where they are."""
+    """Paths in a config are relative to the config, paths on the command line to where we are."""
     if data is None or Path(data).is_absolute() or not Path(data).is_dir():
         return data
     return os.path.relpath(data, folder)

@@ -1,4 +1,4 @@
-"""Files that a user named to be written."""
+"""Output files that the user named."""
 
 import os
 import uuid
@@ -8,13 +8,13 @@ from cotrunk.errors import UserError
 
 
 def refuse_bad_target(path: Path) -> None:
-    """Said before the work, not after it."""
+    """Checked before the work starts, not when it is done."""
     if path.is_dir():
-        raise UserError(f"-o {path}: that is a folder; name a file")
+        raise UserError(f"-o {path}: is a folder; give a file")
     if not path.parent.is_dir():
-        raise UserError(f"-o {path}: there is no folder {path.parent}; make it, or name another")
+        raise UserError(f"-o {path}: there is no folder {path.parent}; create it, or give another")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise UserError(f"-o {path}: you may not write there; name another place")
+        raise UserError(f"-o {path}: no permission to write there; give another place")
 
 
 def write_whole(path: Path, text: str) -> None:

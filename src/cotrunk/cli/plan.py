@@ -35,7 +35,7 @@ PLAN_OPTIONS = {
     "heads": "",
     "freeze": "train.freeze=encoder",
 }
-"""What describes a plan without a config, and the change of a config that says the same."""
+"""Options that describe a plan without a config, each with the --set that does the same."""
 
 
 def plan(arguments: Namespace) -> Document:
@@ -51,7 +51,7 @@ def _planned(arguments: Namespace) -> tuple[ParameterTable, dict[str, list[str]]
     if arguments.config is None:
         if arguments.set:
             raise UserError(
-                "--set changes a config, and none is given; name it, or use the options"
+                "--set changes a config, but none is given; give one, or use the other options"
             )
         return _planned_options(**given), {}
     if given:
@@ -61,9 +61,9 @@ def _planned(arguments: Namespace) -> tuple[ParameterTable, dict[str, list[str]]
 
 def _says_already(option: str, value: object, config: str) -> str:
     change = PLAN_OPTIONS[option].format(value)
-    fix = f", or give --set {shlex.quote(change)} instead" if change else ""
+    fix = f", or use --set {shlex.quote(change)} instead" if change else ""
     place = f"--{option.replace('_', '-')}"
-    return f"{place}: {config} says that already; change it there{fix}"
+    return f"{place}: {config} already sets it; change it there{fix}"
 
 
 def _planned_options(
@@ -103,7 +103,7 @@ def _task_names(text: str) -> list[str]:
     names = [name.strip() for name in text.split(",")]
     wrong = [name for name in names if not re.match(NAME, name)]
     if wrong or len(set(names)) < len(names):
-        finding = f"{wrong[0]!r} is no name" if wrong else "one stands there twice"
+        finding = f"{wrong[0]!r} is not a name" if wrong else "one is there twice"
         raise UserError(f"--tasks {text}: give different names, separated by commas; {finding}")
     return names
 

@@ -44,7 +44,7 @@ def predict(arguments: Namespace) -> Document:
         readers = _readers(arguments, predictor, names, path)
         rows = _merged([predictor.answer_file(alike, rows) for alike, rows in readers], names)
         with _telling_all_bad_rows(readers), progress.counting() as counter:
-            # A bar would be drawn among rows that go to the terminal themselves.
+            # A bar would mix with rows that are printed to the terminal.
             on_progress = (
                 counter if targets or arguments.json or not sys.stdout.isatty() else ignore_progress
             )
@@ -63,7 +63,7 @@ def _name_of(file: str) -> str:
 
 @contextmanager
 def _as_file(name: str) -> Iterator[Path]:
-    """Standard input as a file, so that tasks with other columns can read it again."""
+    """Standard input is copied to a file, because tasks with other columns read it again."""
     if name != "-":
         yield Path(name)
         return
@@ -79,7 +79,7 @@ def _as_file(name: str) -> Iterator[Path]:
 
 @contextmanager
 def _saying_which_option() -> Iterator[None]:
-    """What a config says for training, an option says here."""
+    """Errors name the option of this command instead of the setting of a config."""
     try:
         yield
     except UserError as error:
@@ -89,7 +89,7 @@ def _saying_which_option() -> Iterator[None]:
 
 @contextmanager
 def _telling_all_bad_rows(readers: Readers) -> Iterator[None]:
-    """The first reader that is refused ends the work: only then are all rows read for theirs."""
+    """The first bad row ends the work; only then is the rest read, to list all bad rows."""
     try:
         yield
     except UserError as error:
@@ -100,7 +100,7 @@ def _telling_all_bad_rows(readers: Readers) -> Iterator[None]:
 def _told(
     rows: Iterable[Answered], readers: Readers, what: str, on_progress: OnProgress
 ) -> Iterator[Answered]:
-    """Tells of the rows before whenever more of the file has been read."""
+    """Reports progress whenever more of the file has been read."""
     count, share = 0, 0.0
     for row in rows:
         read = min(rows.share for _, rows in readers)
@@ -121,7 +121,7 @@ def _refused(rows: Rows) -> Sequence[str]:
 
 
 def _able(arguments: Namespace, model: Model, path: Path) -> list[str]:
-    """The tasks to answer for: those asked for, else all whose columns the file has."""
+    """The tasks asked for, otherwise all whose columns the file has."""
     chosen, parts = chosen_tasks(arguments.task, model), model.settings.tasks
     if arguments.task:
         return chosen
@@ -135,10 +135,10 @@ def _able(arguments: Namespace, model: Model, path: Path) -> list[str]:
             able.append(name)
     if not able:
         wanted = "; ".join(f"{name} reads {', '.join(parts[name].text)}" for name in chosen)
-        raise UserError(f"{place}: it has the columns {', '.join(columns)}, but {wanted}")
+        raise UserError(f"{place}: has the columns {', '.join(columns)}, but {wanted}")
     for name in (name for name in chosen if name not in able):
         missing = [text for text in parts[name].text if text not in columns]
-        say(f"note: {name} is left out, for {place} has no column {', '.join(missing)}")
+        say(f"note: {name} is skipped: {place} has no column {', '.join(missing)}")
     return able
 
 
@@ -155,7 +155,7 @@ def _readers(
 
 
 def _merged(groups: list[Iterator[Answered]], names: Sequence[str]) -> Iterator[Answered]:
-    """Answers about the same line as one row; a task that had to drop the line has none."""
+    """Answers to the same line as one row; a task that had to drop the line has none."""
     lines = heapq.merge(*groups, key=lambda row: row.line)
     for line, same in groupby(lines, key=lambda row: row.line):
         rows = list(same)
@@ -164,12 +164,14 @@ def _merged(groups: list[Iterator[Answered]], names: Sequence[str]) -> Iterator[
 
 
 def _targets(arguments: Namespace, names: Sequence[str]) -> dict[str, Path]:
-    """The file for each task's answers; one for all of them unless each has a format of its own."""
+    """The file for each task's answers: one for all tasks, but one each in minbert's format."""
     minbert, output = arguments.format == "minbert", arguments.output
     if minbert and not (len(names) == 1 and output and Path(output).suffix):
         folder = Path(output or ".")
         if folder.exists() and not folder.is_dir():
-            raise UserError(f"-o {folder}: that is a file; minbert writes one for each task")
+            raise UserError(
+                f"-o {folder}: is a file; minbert writes one file for each task, so give a folder"
+            )
         if not folder.exists():
             refuse_bad_target(folder)
         return {name: folder / MINBERT_NAME.format(task=name) for name in names}
@@ -178,10 +180,10 @@ def _targets(arguments: Namespace, names: Sequence[str]) -> dict[str, Path]:
     path = Path(output)
     refuse_bad_target(path)
     if arguments.file != "-" and path.exists() and path.samefile(arguments.file):
-        raise UserError(f"-o {path}: that is the file to read; name another")
+        raise UserError(f"-o {path}: is the input file; give another")
     if arguments.format is None and path.suffix.lstrip(".") not in WRITERS:
         endings = ", ".join(f".{kind}" for kind in WRITERS)
-        raise UserError(f"-o {path}: give the name one of {endings}, or say --format")
+        raise UserError(f"-o {path}: the name must end in one of {endings}; or give --format")
     return dict.fromkeys(names, path)
 
 
@@ -196,7 +198,7 @@ def _write_answers(
     if not targets:
         WRITERS[arguments.format or "csv"](tasks, rows, sys.stdout)
         return {}
-    answered = list(rows)  # all rows are good before anything is written
+    answered = list(rows)  # so that nothing is written if a row is bad
     if arguments.format == "minbert":
         for task in tasks:
             text = io.StringIO()

@@ -19,13 +19,13 @@ WIDEST = 1000
 
 class _Out(Console):
     def on_broken_pipe(self) -> None:
-        raise BrokenPipeError  # rich would exit with 1; the reader has merely seen enough
+        raise BrokenPipeError  # rich would exit with 1, but the reader has just seen enough
 
 
 def out() -> Console:
-    """A table is as wide as it needs to be: rather wrapped by the terminal than cut.
+    """A table is as wide as it needs to be: the terminal may wrap it, nothing is cut.
 
-    Names and texts are shown as they are, whatever brackets or colons they have.
+    Names and texts are shown as they are, brackets and colons included.
     """
     return _Out(highlight=False, markup=False, emoji=False, soft_wrap=True, width=WIDEST)
 
@@ -40,7 +40,7 @@ def err() -> IO[str]:
 
 
 def note_unfinished(folder: Path, which: str) -> None:
-    """To be said before a network is used that more training may replace."""
+    """Warn before a network is used that more training may replace."""
     run = RunFolder(folder)
     if (run.path / which).is_dir() and not run.is_finished:
         say(f"note: the training of {folder} has not finished, so its {which}/ may still change")
@@ -65,7 +65,7 @@ def with_interval(score: float | None, low: float | None, high: float | None) ->
 
 
 def to_json(document: object) -> str:
-    """One JSON document; JSON has no word for NaN but null."""
+    """One JSON document; NaN becomes null, because JSON has no NaN."""
     return json.dumps(without_nan(document), indent=2, ensure_ascii=False, allow_nan=False)
 
 

@@ -30,7 +30,7 @@ LIVE_EVERY_SECONDS = 0.2
 
 @contextmanager
 def counting() -> Iterator["Counter"]:
-    """Shows how far work has come that tells it, if it takes long enough to be worth a line."""
+    """Show the progress of work that reports it, if it takes long enough."""
     counter = Counter(_bar() if sys.stderr.isatty() else None)
     try:
         yield counter
@@ -39,7 +39,7 @@ def counting() -> Iterator["Counter"]:
 
 
 class Counter:
-    """Rows, their pace and the time left: in a bar while it lasts, else a line now and then."""
+    """Rows, rows per second and time left: in a bar, or as a line now and then."""
 
     def __init__(self, bar: Progress | None) -> None:
         self.first, self.rows, self.share = ProgressUpdate("", 0, 0.0), 0, 0.0
@@ -62,10 +62,10 @@ class Counter:
             self._clear()
 
     def _show(self, seconds: float) -> None:
-        """``seconds`` since the first were done: how long those took is not known."""
+        """``seconds`` since the first report; how long its rows took is not known."""
         rows, what = plural(self.rows, "row"), self.first.what
         if self.bar is None:
-            pace = f"{(self.rows - self.first.rows) / seconds:,.0f} a second"
+            pace = f"{(self.rows - self.first.rows) / seconds:,.0f} rows/s"
             done = self.share - self.first.share
             left = f", {seconds / done * (1 - self.share):.0f} s left" if done > 0 else ""
             say(f"{what}: {rows} ({self.share:.0%}), {pace}{left}")
@@ -101,7 +101,7 @@ def _bar() -> Progress:
 
 
 class Watch(Protocol):
-    """Shows a training; ``counter`` is told of what delays its steps."""
+    """Shows a training; ``counter`` shows what happens between steps."""
 
     counter: Counter
 
@@ -147,7 +147,7 @@ def _scores(event: "Evaluated") -> str:
 
 
 class _Live:
-    """A bar with the time left and the losses of the last step, above one for what delays it."""
+    """A bar with the time left and the last losses, and one for what happens between steps."""
 
     def __init__(self, title: str, steps: int, start: int) -> None:
         self.bar, self.steps = _bar(), steps
@@ -186,7 +186,7 @@ class _Plain:
         pass
 
     def stepped(self, event: "Stepped") -> None:
-        """What came before the first step, as encoding, says nothing about the others."""
+        """Time is measured from the first step, because encoding may come before it."""
         seconds = time.monotonic() - self.begun
         self.first = self.first or (event.step, seconds)
         if seconds - self.said < PLAIN_EVERY_SECONDS and event.step < self.steps:
