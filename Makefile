@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: install demo test check format bench clean
+.PHONY: install demo test quick check format bench clean
 
 install: $(STAMP)
 
@@ -19,6 +19,9 @@ demo: $(STAMP)  ## train the three plans of Hybrid BERT on the sample data, prin
 
 test: $(STAMP)
 	$(BIN)/pytest
+
+quick: $(STAMP)  ## the tests of daily work, in under 90 seconds
+	$(BIN)/pytest -m "not slow"
 
 check: $(STAMP)  ## what CI runs
 	$(BIN)/ruff format --check src tests bench tools

@@ -40,9 +40,22 @@ def test_a_reader_that_has_seen_enough_is_no_error():
     assert (worker.returncode, said) == (0, "")
 
 
-@pytest.mark.parametrize("arguments", [[], ["tran"], ["train"], ["data"], ["plan", "--pal", "x"]])
-def test_a_command_line_that_cannot_be_read_exits_with_2(arguments, capsys):
-    with pytest.raises(SystemExit) as stopped:
-        main(arguments)
-    assert stopped.value.code == 2
-    assert "error:" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("arguments", "finding"),
+    [
+        ([], "error: cotrunk: the following arguments are required: COMMAND"),
+        (["tran"], "invalid choice: 'tran'"),
+        (["train"], "error: cotrunk train: the following arguments are required: CONFIG"),
+        (["data"], "required: ACTION"),
+        (["plan", "--pal", "x"], "argument --pal: invalid int value: 'x'"),
+        (["evaluate", "run", "--worst", "-1"], "--worst"),
+        (["info", "run", "--jsn"], "unrecognized arguments: --jsn"),
+    ],
+)
+def test_a_mistake_on_the_command_line_is_one_line_and_exits_with_2(arguments, finding, capsys):
+    assert main(arguments) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("error: cotrunk")
+    assert finding in said.err
+    assert said.err.count("\n") == 1

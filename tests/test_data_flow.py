@@ -68,7 +68,6 @@ def test_a_corpus_holds_what_the_file_says(moods):
     for row in range(20):
         [expected] = pieces_of(tokenizer, f"good plot {row}")
         np.testing.assert_array_equal(corpus.pieces(row)[0], expected)
-    assert corpus.lengths().tolist() == [len(corpus.pieces(row)[0]) for row in range(20)]
 
 
 def test_the_second_time_nothing_is_tokenised(moods):

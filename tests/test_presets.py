@@ -10,6 +10,7 @@ import pytest
 
 from cotrunk.cli.main import main
 from cotrunk.config import presets
+from cotrunk.config.presets.layers import read_layer
 from toy import prepared
 
 STEPS = 20
@@ -33,6 +34,11 @@ def tiny(name: str) -> list[str]:
     changes = [*FAST, f"sharing.encoder={TINY[sharing['encoder']]}"]
     if "pal" in sharing:
         changes += ["sharing.pal.size=8", "sharing.pal.heads=4"]
+    if presets.settings(name, changes=[]).train.sampling == "sequential":
+        changes += [
+            f"train.batches_per_epoch={STEPS // 6}",
+            "train.epochs=20",
+        ]  # so that all tasks have their turn
     return changes
 
 
@@ -40,6 +46,19 @@ def written(name: str, folder: Path) -> Path:
     path = folder / f"{name}.toml"
     assert main(["init", "--preset", name, "-o", str(path)]) == 0
     return path
+
+
+def own_lines(name: str) -> list[str]:
+    return (presets.FOLDER / f"{name}.toml").read_text().splitlines()
+
+
+def merged(before: dict, changes: dict) -> dict:
+    """Nested tables changed key by key; but what stands in braces is one value."""
+    result = dict(before)
+    for key, value in changes.items():
+        nested = isinstance(value, dict) and key not in ("head", "reading")
+        result[key] = merged(before.get(key, {}), value) if nested else value
+    return result
 
 
 def losses(run: Path) -> list[dict[str, float]]:
@@ -78,16 +97,76 @@ def test_all_systems_of_the_reports_are_there():
     assert set(presets.names()) == {
         *(f"mops-{regime}" for regime in REGIMES),
         *("1-bert", "3-bert", "hybrid-bert", "baseline", "progressive"),
+        *("hybrid-sequential", "hybrid-pcgrad", "progressive-baseline"),
         *("mops-subset", "mops-leaderboard"),
-        *("pals-annealed", "pals-round-robin", "pals-proportional", "pals-late"),
+        *("minbert-annealed", "minbert-round-robin", "minbert-proportional"),
+        *("pals-annealed", "pals-round-robin", "pals-proportional", "pals-large", "pals-late"),
         *("mastery-method-1", "mastery-method-2", "mastery-method-3", "mastery-pcgrad"),
     }
 
 
 @pytest.mark.parametrize("regime", REGIMES)
-def test_a_mops_preset_has_the_neck_of_its_name(regime):
-    sharing = presets.settings(f"mops-{regime}", changes=[]).sharing
-    assert sharing.neck == "-".join(regime.upper())
+def test_a_mops_regime_is_three_lines_and_has_the_neck_of_its_name(regime):
+    name = f"mops-{regime}"
+    neck = "-".join(regime.upper())
+    assert presets.settings(name, changes=[]).sharing.neck == neck
+    if regime != "iii":
+        assert len(own_lines(name)) == 3
+        other = presets.settings("mops-iii", changes=[f"sharing.neck={neck}"])
+        assert presets.settings(name, changes=[]) == other
+
+
+@pytest.mark.parametrize("name", presets.names())
+def test_the_file_of_a_preset_names_only_what_it_changes(name):
+    assert len([line for line in own_lines(name) if not line.startswith("#")]) <= 25
+    assert all(len(line) <= 120 for line in own_lines(name))
+    own = tomllib.loads((presets.FOLDER / f"{name}.toml").read_text())
+    extended = own.pop("extends", presets.BASE)
+    before = tomllib.loads((presets.FOLDER / "base.toml").read_text())
+    if extended != presets.BASE:
+        before = tomllib.loads(presets.text(extended))
+    written = tomllib.loads(presets.text(name))
+    assert written == merged(before, own)
+    assert written != before
+
+
+@pytest.mark.parametrize("name", presets.names())
+def test_a_preset_is_one_complete_config_with_comments(name):
+    written = presets.text(name)
+    assert "extends" not in tomllib.loads(written)
+    assert list(tomllib.loads(written)) == ["encoder", "sharing", "tasks", "train"] + (
+        ["stages"] if "[[stages]]" in written else []
+    )
+    for table in tomllib.loads(written)["tasks"].values():
+        assert {"kind", "text", "label", "train", "dev", "head"} <= set(table)
+    commented = [line for line in written.splitlines() if " # " in line]
+    assert len(commented) >= 15
+    assert all(len(line) <= 120 for line in written.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("line", "value", "comment"),
+    [
+        ('a = "x"', '"x"', ""),
+        ('a = "x"  # why', '"x"', "# why"),
+        ('a = "#1"   # why # not', '"#1"', "# why # not"),
+        ("a = ['#', 2] # x", "['#', 2]", "# x"),
+    ],
+)
+def test_a_comment_ends_a_value_but_a_hash_in_quotes_does_not(line, value, comment):
+    entry = read_layer(f"[t]\n{line}\n").entries["t.a"]
+    assert (entry.value, entry.comment) == (value, comment)
+
+
+def test_comments_stay_unless_a_change_brings_its_own():
+    base = read_layer("# base: x\n# more\n\n# A table.\n[t]\na = 1  # one\nb = 2  # two\nc = 3\n")
+    changed = read_layer("# new: y\nt.a = 5\nt.d = 4  # four\n# above\nt.b = 6  # six\nt.u.e = 7\n")
+    assert changed.over(base).text().splitlines() == [
+        *("# new: y", "# more", "", "# A table.", "[t]"),
+        f"{'a = 5':<30} # one",
+        f"{'d = 4':<30} # four",
+        *("# above", f"{'b = 6':<30} # six", "c = 3", "", "[t.u]", "e = 7"),
+    ]
 
 
 def test_the_necks_named_in_mops_subset_are_the_nine_of_the_report():

@@ -8,7 +8,7 @@ import pytest
 
 import cotrunk
 from cotrunk.cli.main import main
-from cotrunk.cli.terminal import screen
+from cotrunk.cli.terminal import progress
 from cotrunk.progress import ProgressUpdate
 from toy import prepared, train, write_rows
 
@@ -32,21 +32,21 @@ def test_what_is_told_adds_up_to_all_rows(toy, freeze):
 
 
 def test_a_line_says_what_is_done_at_what_pace_and_how_long_it_takes_yet(capsys, monkeypatch):
-    monkeypatch.setattr(screen, "PLAIN_EVERY_SECONDS", 1e-9)
+    monkeypatch.setattr(progress, "PLAIN_EVERY_SECONDS", 1e-9)
     clock = iter([0.0, 10.0, 20.0])
     monkeypatch.setattr("time.monotonic", lambda: next(clock))
-    counter = screen.Counter(None)
+    counter = progress.Counter(None)
     counter(ProgressUpdate("answering mood", 100, 0.1))
     capsys.readouterr()
     counter(ProgressUpdate("answering mood", 200, 0.3))
     line = capsys.readouterr().err.strip()
-    assert line == "answering mood: 300 rows (30%), 20 a second, 35 s left"
+    assert line == "answering mood: 300 rows (30%), 20 rows/s, 35 s left"
 
 
 def test_what_is_done_at_one_stroke_twice_is_not_added_up(capsys, monkeypatch):
     clock = iter([0.0, 10.0, 1000.0])
     monkeypatch.setattr("time.monotonic", lambda: next(clock))
-    counter = screen.Counter(None)
+    counter = progress.Counter(None)
     counter(ProgressUpdate("answering mood", 100, 1.0))
     counter(ProgressUpdate("answering mood", 100, 1.0))
     assert capsys.readouterr().err == ""
@@ -67,7 +67,7 @@ def test_long_work_shows_how_far_it_is(toy, tmp_path, capsys, monkeypatch, comma
     assert train(toy, run) == 0
     write_rows(tmp_path / "many.csv", ["id", "sentence"], [[i, "good"] for i in range(7 * 1024)])
     capsys.readouterr()
-    monkeypatch.setattr(screen, "PLAIN_EVERY_SECONDS", 1e-9)
+    monkeypatch.setattr(progress, "PLAIN_EVERY_SECONDS", 1e-9)
     asked = {
         "evaluate": ["evaluate", str(run)],
         "predict": ["predict", str(run), str(tmp_path / "many.csv"), "--task", "mood"],
@@ -77,7 +77,7 @@ def test_long_work_shows_how_far_it_is(toy, tmp_path, capsys, monkeypatch, comma
     said = [line for line in capsys.readouterr().err.splitlines() if "answering" in line]
     assert said
     assert "rows (" in said[-1]
-    assert " a second" in said[-1]
+    assert " rows/s" in said[-1]
 
 
 def test_a_thread_may_train(toy, tmp_path):
@@ -89,6 +89,6 @@ def test_a_thread_may_train(toy, tmp_path):
 
 
 def test_a_bar_shows_the_name_of_a_file_as_it_is(capsys):
-    with screen._bar() as bar:
+    with progress._bar() as bar:
         bar.add_task("answering [/red] [bold]:smile:.csv", total=2, count="1 row", losses="")
     assert "answering [/red] [bold]:smile:.csv" in capsys.readouterr().err

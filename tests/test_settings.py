@@ -119,7 +119,7 @@ def test_settings_survive_json_and_back(toy):
         ("tasks.mood.text=[]", "must have 1 or more entries; found 0"),
         ("tasks.mood.label=3", "tasks.mood.label = 3: must be text in quotes"),
         ("tasks.mood.kind=regression", "must be one of classes, binary, score"),
-        ("tasks.2nd.kind=score", "must begin with a letter"),
+        ("tasks.2nd.kind=score", "must start with a letter"),
         ("train.device=gpu", "must be auto, cpu, mps, cuda or cuda:<number>"),
     ],
 )
@@ -164,9 +164,7 @@ def test_a_change_that_every_stage_overrides_is_refused(tmp_path):
     with pytest.raises(UserError) as refused:
         read_settings(file, ["train.lr=1.0"])
     (line,) = refused.value.lines
-    assert line.startswith(
-        "--set train.lr: it would change nothing, for each of [[stages]] has its own lr"
-    )
+    assert line.startswith("--set train.lr has no effect: every stage sets its own lr")
 
 
 def test_findings_in_all_stages_come_at_once():
@@ -174,7 +172,7 @@ def test_findings_in_all_stages_come_at_once():
     assert findings(changed(stages)) == [
         "my.toml: stages 1: epohcs is not a setting; did you mean 'epochs'?",
         "my.toml: stages 2: lr = 'fast': must be a number",
-        "my.toml: stages 3: device holds for the whole run; write it under [train]",
+        "my.toml: stages 3: device applies to the whole run; write it under [train]",
     ]
 
 
@@ -183,7 +181,7 @@ def test_what_holds_for_the_whole_run_stands_outside_of_stages(key):
     value = check_settings(SMALL, place="my.toml").model_dump()["train"][key] or 1
     raw = {**SMALL, "stages": [{key: "x" if key == "init_from" else value}]}
     [found] = findings(raw)
-    assert f"stages 1: {key} holds for the whole run" in found
+    assert f"stages 1: {key} applies to the whole run" in found
 
 
 @pytest.mark.parametrize("keep", ["official", "mean", "sum", "mood"])
@@ -291,7 +289,7 @@ def test_a_file_that_is_not_toml_is_refused(tmp_path, content, finding):
 
 @pytest.mark.parametrize("path", ["nothing.toml", "."])
 def test_what_is_not_a_file_is_refused(tmp_path, path):
-    with pytest.raises(UserError, match=r"there is no such file|is a folder; name a config"):
+    with pytest.raises(UserError, match=r"there is no such file|is a folder; give a config"):
         read_settings(tmp_path / path)
 
 

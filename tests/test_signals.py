@@ -96,11 +96,11 @@ class Press:
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from cotrunk.cli.main import main
 sys.meta_path.insert(0, Press())
-sys.exit(main(["info", "nowhere"]))
+sys.exit(main(["evaluate", "nowhere"]))
 """
 
 
-@pytest.mark.parametrize("module", ["cotrunk.errors", "cotrunk.cli.commands", "torch.nn"])
+@pytest.mark.parametrize("module", ["cotrunk.cli.parser", "cotrunk.cli.evaluate", "torch.nn"])
 def test_ctrl_c_while_modules_load_is_one_line(module):
     script = PRESSED.format(module=module)
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

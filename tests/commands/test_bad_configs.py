@@ -13,7 +13,7 @@ CONFIGS = [
     ("not a number", ["train.lr=nan"], "must be a finite number"),
     ("table as value", ["encoder=3"], "encoder = 3: must be a table"),
     ("unknown choice", ["train.gradients=pcgard"], "did you mean 'pcgrad'?"),
-    ("bad name", ["tasks.a+b.kind=score"], "must begin with a letter"),
+    ("bad name", ["tasks.a+b.kind=score"], "must start with a letter"),
     ("set without value", ["train.epochs"], "write key=value"),
     ("set inside a value", ["encoder.weights.x=1"], "'weights' is a value, not a table"),
     ("plan too long", ["sharing.encoder=S1 I4"], "covers 5 layers, but the encoder has 2"),
@@ -43,7 +43,7 @@ CONFIGS = [
     ("unknown option", ["train.gradient_options.x=1"], "sum does not know 'x'"),
     ("unknown option of a stage", ["stages=[{regularize_options = {x = 1}}]"], "does not know 'x'"),
     (
-        "unknown option of balance",
+        "unknown option of loss weighting",
         ["train.loss_weighting=dwa", "train.loss_weighting_options.x=1"],
         "does not know 'x'",
     ),

@@ -29,7 +29,7 @@ def test_init_writes_run_toml_and_never_over_it(cotrunk):
     Path("run.toml").write_text("mine")
     said = cotrunk("init")
     assert said.code == 2
-    assert "already there" in said.err
+    assert "already exists" in said.err
     assert Path("run.toml").read_text() == "mine"
 
 
@@ -63,7 +63,7 @@ def test_init_writes_paths_as_seen_from_the_config(cotrunk):
     [
         (["--preset", "3-brt"], "did you mean '3-bert'?"),
         (["-o", "nowhere/run.toml"], "there is no folder nowhere"),
-        (["-o", "."], "already there"),
+        (["-o", "."], "already exists"),
     ],
 )
 def test_init_refuses_and_writes_nothing(cotrunk, tmp_path, options, finding):

@@ -20,7 +20,7 @@ OPTIONS = [
 @pytest.mark.parametrize(("options", "name", "change"), OPTIONS, ids=[o[1] for o in OPTIONS])
 def test_an_option_beside_a_config_is_told_its_change(toy, capsys, options, name, change):
     assert main(["plan", str(toy), *options]) == 2
-    said = f"{toy} says that already; change it there, or give {change} instead"
+    said = f"{toy} already sets it; change it there, or use {change} instead"
     assert capsys.readouterr().err == f"error: {name}: {said}\n"
 
 

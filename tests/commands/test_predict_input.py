@@ -48,7 +48,7 @@ def test_a_bad_row_of_standard_input_is_named_by_its_line(predict):
     place = "error: standard input:3:2 (sentence): the text is empty; "
     assert place in said.err
     left = [line for line in said.err.splitlines() if line.startswith("note: ")]
-    assert left[0] == "note: same is left out, for standard input has no column left, right"
+    assert left[0] == "note: same is skipped: standard input has no column left, right"
 
 
 def test_a_skipped_row_of_standard_input_is_named_by_its_line(predict):
@@ -61,7 +61,7 @@ def test_a_skipped_row_of_standard_input_is_named_by_its_line(predict):
     ("content", "finding"),
     [
         (b"", "standard input: the file is empty"),
-        (b"a,b\n1,2\n", "standard input: it has the columns a, b, but mood reads sentence"),
+        (b"a,b\n1,2\n", "standard input: has the columns a, b, but mood reads sentence"),
         (b'{"sentence": "a"}\n{"sentence"\n', "standard input:2:12: a line must be one JSON"),
         (b"PAR1 and no more", "standard input: the Parquet file is damaged"),
         (b"\x89PNG", "standard input: is a picture"),
@@ -74,6 +74,21 @@ def test_what_is_wrong_with_standard_input_is_said_of_standard_input(predict, co
     errors = [line for line in said.err.splitlines() if not line.startswith("note: ")]
     assert len(errors) == 1
     assert errors[0].startswith(f"error: {finding}")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '{"id": "a", "sentence": "x y"}\n',
+        "id,sentence\na,x y\n",
+        "\ufeffid\tsentence\na\tx y\n",
+        "sentence,id\nx y,a\n",
+    ],
+)
+def test_standard_input_tells_its_format(predict, content):
+    said = predict(content.encode(), "--format", "jsonl")
+    assert said.code == 0
+    assert json.loads(said.out)["id"] == "a"
 
 
 def test_objects_on_standard_input_may_begin_with_a_byte_order_mark(predict):

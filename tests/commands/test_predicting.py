@@ -23,7 +23,7 @@ def test_predict_can_leave_bad_rows_without_an_answer(cotrunk, run):
 
 def test_predict_says_which_tasks_the_file_has_no_columns_for(cotrunk, run):
     said = cotrunk("predict", run, run.parent / "mood-dev.csv", "--json")
-    assert "note: same is left out, for " in said.err
+    assert "note: same is skipped: " in said.err
     assert "has no column left, right" in said.err
     assert set(said.document["rows"][0]) >= {"id", "mood"}
 
@@ -73,19 +73,19 @@ PREDICTIONS = [
     ("an unknown format", "toy.toml", [], "the ending must be one of"),
     ("an empty file", "empty.csv", [], "empty.csv: the file is empty"),
     ("a file that is not text", "binary.csv", [], "is a binary file"),
-    ("a file without the columns", "other.csv", [], "it has the columns a, b, but mood reads"),
+    ("a file without the columns", "other.csv", [], "has the columns a, b, but mood reads"),
     ("a file without one task's", "mood-dev.csv", ["--task", "same"], "no column 'left'"),
     ("an unknown task", "mood-dev.csv", ["--task", "x"], "--task x: the run's tasks are"),
     ("an empty text", "hole.csv", ["-o", "out.csv"], "hole.csv:3:1 (sentence): the text is empty"),
     ("a missing folder", "mood-dev.csv", ["-o", "no/out.csv"], "there is no folder no"),
-    ("a folder to write", "mood-dev.csv", ["-o", "run"], "that is a folder"),
-    ("its own input", "mood-dev.csv", ["-o", "mood-dev.csv"], "that is the file to read"),
+    ("a folder to write", "mood-dev.csv", ["-o", "run"], "is a folder"),
+    ("its own input", "mood-dev.csv", ["-o", "mood-dev.csv"], "is the input file"),
     ("an ending it cannot write", "mood-dev.csv", ["-o", "x.xls"], "one of .csv, .tsv, .jsonl"),
     (
         "a file for a folder",
         "pair-dev.csv",
         ["-o", "toy.toml", "--format", "minbert"],
-        "minbert writes one for each task",
+        "minbert writes one file for each task",
     ),
 ]
 
@@ -108,4 +108,4 @@ def test_predict_refuses_and_writes_nothing(cotrunk, run, file, options, finding
 def test_errors_about_standard_input_call_it_that(run):
     said = in_new_process("predict", run, "-", text="a,b\n1,2\n")
     assert said.code == 2
-    assert said.err.startswith("error: standard input: it has the columns a, b")
+    assert said.err.startswith("error: standard input: has the columns a, b")

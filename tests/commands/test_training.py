@@ -157,12 +157,12 @@ def test_demo_trains_three_plans_and_prints_one_table(cotrunk):
     said = cotrunk("demo", "--out", "demo", "--set", *small)
     assert said.code == 0
     rows = {line.split()[0]: line for line in said.out.splitlines()}
-    assert {"1-bert", "3-bert", "hybrid-bert", "always"} <= set(rows)
+    assert {"1-bert", "3-bert", "hybrid-bert", "constant"} <= set(rows)
     assert rows["plan"].split()[:5] == ["plan", "layers", "sst", "para", "sts"]
     assert all(Path("demo", name, "run.json").is_file() for name in list(rows)[1:4])
     again = cotrunk("demo", "--out", "demo", "--set", *small)
     assert again.code == 2
-    assert "is there already" in again.err
+    assert "already exists" in again.err
 
 
 def test_demo_gives_a_document(cotrunk):

@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 from sources import STARS, one, refusal, write
 
-from cotrunk.data.reading.examples import Rows
-
 
 def zipped():
     stream = io.BytesIO()
@@ -51,23 +49,6 @@ def test_a_file_that_cannot_be_opened_is_told_in_one_line(tmp_path):
     assert "NUL" in refusal(STARS, one(Path("a\0.csv")))[0]
     assert "must be one of .csv .tsv" in refusal(STARS, one(tmp_path / "a.xlsx"))[0]
     assert "cannot be read" in refusal(STARS, one(tmp_path / ("a" * 999 + ".csv")))[0]
-
-
-@pytest.mark.parametrize(
-    "content", ['{"text": "x y"}\n', "text\nx y\n", "id,text\n1,x y\n", "\ufeffa\ttext\n1\tx y\n"]
-)
-def test_standard_input_tells_its_format(monkeypatch, content):
-    stdin = io.TextIOWrapper(io.BytesIO(content.encode()))
-    monkeypatch.setattr(sys, "stdin", stdin)
-    (example,) = Rows(STARS, one(Path("-"), label=None))
-    assert example.texts == ("x y",)
-    assert not stdin.buffer.closed
-
-
-def test_errors_of_standard_input_say_so(monkeypatch):
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a,b\n1,2\n")))
-    lines = refusal(STARS, one(Path("-"), label=None))
-    assert lines == ("standard input:1: no column 'text'; columns found: 'a', 'b'",)
 
 
 def test_parquet_without_pyarrow_tells_what_to_install(tmp_path, monkeypatch):

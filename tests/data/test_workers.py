@@ -118,7 +118,7 @@ def test_whoever_stops_reading_leaves_no_process():
 STOPPED = """
 import os, sys
 from pathlib import Path
-from cotrunk.cli.commands.training import terminable
+from cotrunk.cli.train import terminable
 from cotrunk.data.tokens import cache
 from cotrunk.data.reading.examples import Source
 from cotrunk.model.weights.tokenizer import character_tokenizer
@@ -132,7 +132,7 @@ with terminable():
         source,
         character_tokenizer("bert"),
         workers=2,
-        tell=lambda _: os.kill(os.getpid(), int(sys.argv[2])),
+        on_progress=lambda _: os.kill(os.getpid(), int(sys.argv[2])),
     )
 """
 

@@ -7,8 +7,8 @@ import pytest
 from schemes import NAMES, SCHEMES, SHAPE, TASKS, network_of
 
 from cotrunk.build.plan import projected_plan
-from cotrunk.cli.commands.looking import head_parameters
 from cotrunk.cli.main import main
+from cotrunk.cli.plan import head_parameters
 from cotrunk.kinds.task import Task
 from cotrunk.model.encoder.shape import named
 from cotrunk.model.heads import HeadPlan

@@ -1,13 +1,16 @@
 """Settings -> how each task reads its texts and answers, all errors at once."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from cotrunk.config.settings import Settings
-from cotrunk.data.batches.text import PairFormat
 from cotrunk.errors import UserError, did_you_mean
 from cotrunk.kinds.task import Task
 from cotrunk.model.encoder.shape import Shape
 from cotrunk.model.heads import HeadPlan, Read
+
+if TYPE_CHECKING:  # packing needs torch, which `cotrunk plan` does without
+    from cotrunk.data.batches.text import PairFormat
 
 
 def head_plans(settings: Settings, tasks: list[Task]) -> dict[str, HeadPlan]:
@@ -119,7 +122,9 @@ def _circle(settings: Settings, start: str) -> list[str]:
     return []
 
 
-def pair_formats_of(settings: Settings, shape: Shape) -> dict[str, PairFormat]:
+def pair_formats_of(settings: Settings, shape: Shape) -> dict[str, "PairFormat"]:
+    from cotrunk.data.batches.text import PairFormat
+
     longest = settings.encoder.max_tokens
     if longest > shape.max_tokens:
         raise UserError(

@@ -10,7 +10,7 @@ Keys = tuple[str, ...]
 
 
 def apply_changes(raw: dict[str, Any], changes: list[str]) -> set[Keys]:
-    """Change ``raw``; returns where it has become what the changes say."""
+    """Change ``raw`` in place; returns the keys that were changed."""
     changed: set[Keys] = set()
     for change in changes:
         changed.add(_apply(raw, change))

@@ -11,6 +11,7 @@ from pydantic_core import ErrorDetails
 
 from cotrunk.config.kinds import Kinds, kind_findings
 from cotrunk.config.overrides import Keys, apply_changes, is_changed
+from cotrunk.config.renamed import new_name
 from cotrunk.errors import UserError, did_you_mean
 from cotrunk.kinds import KINDS
 
@@ -206,7 +207,7 @@ def read_settings(path: Path, changes: list[str] | None = None, kinds: Kinds = K
         hint = did_you_mean(path.name, beside, likeness=0.8) or start
         raise UserError(f"{path}: there is no such file{hint}") from None
     except IsADirectoryError:
-        raise UserError(f"{path}: is a folder; name a config, which is a TOML file") from None
+        raise UserError(f"{path} is a folder; give a config, which is a TOML file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: a config is a TOML file in UTF-8; {error}") from None
     try:
@@ -253,7 +254,7 @@ def _wrong_stage(changes: dict[str, Any], settings: Settings) -> list[str]:
     except ValidationError as error:
         return list(_findings(error, changes, Train).values())
     once = [key for key in ONCE_PER_RUN if key in changes]
-    wrong = [f"{key} holds for the whole run; write it under [train]" for key in once]
+    wrong = [f"{key} applies to the whole run; write it under [train]" for key in once]
     for name in changes.get("tasks") or []:
         if name not in settings.tasks:
             hint = did_you_mean(name, settings.tasks)
@@ -263,12 +264,12 @@ def _wrong_stage(changes: dict[str, Any], settings: Settings) -> list[str]:
 
 
 def _idle_changes(changed: Collection[Keys], settings: Settings) -> list[str]:
-    """What --set has put into [train], but every stage names."""
+    """What --set put into [train] although every stage sets it."""
     named = [set(stage) for stage in settings.stages] or [set()]
     idle = settings.train.model_fields_set.intersection(*named)
     return [
-        f"--set train.{key}: it would change nothing, for each of [[stages]] has its own {key}; "
-        "change it in the file, or give --set 'stages=[...]'"
+        f"--set train.{key} has no effect: every stage sets its own {key}; "
+        "change it in the file, or use --set 'stages=[...]'"
         for key in sorted(idle)
         if is_changed(("train", key), changed)
     ]
@@ -320,6 +321,9 @@ def _finding(
 ) -> tuple[str, str]:
     """What was found and what the rule is."""
     if details["type"] == "extra_forbidden":
+        renamed = new_name(".".join(path), inside="train." if root is Train else "")
+        if renamed:
+            return " is not a setting", f": it is now called {renamed}"
         known = _keys(path[:-1], root)
         hint = did_you_mean(path[-1], known) or f"; known: {', '.join(known)}"
         return " is not a setting", hint
@@ -347,7 +351,7 @@ RULES = {
     "too_long": "must have at most {max_length} entries; found {actual_length}",
 }
 PATTERNS = {
-    NAME: "must begin with a letter and go on with letters, digits, _ or -",
+    NAME: "must start with a letter, followed by letters, digits, _ or -",
     DEVICE: "must be auto, cpu, mps, cuda or cuda:<number>",
 }
 

@@ -1,4 +1,4 @@
-"""Signals, and what may be said about them while something else is being said."""
+"""Signal handlers, and messages from inside them."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ Handler = Callable[[int, object], None]
 
 @contextmanager
 def handling_signals(signals: Sequence[signal.Signals], handler: Handler) -> Iterator[None]:
-    """Only the main thread may say who hears a signal; in another one they are left alone."""
+    """Only the main thread can set handlers; in another thread signals are left alone."""
     if current_thread() is not main_thread():
         yield
         return
@@ -24,12 +24,12 @@ def handling_signals(signals: Sequence[signal.Signals], handler: Handler) -> Ite
 
 
 def hangup() -> list[signal.Signals]:
-    """The terminal went away; under ``nohup`` that is no reason to stop."""
+    """SIGHUP, unless it is ignored, as under ``nohup``."""
     ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     return [] if ignored else [signal.SIGHUP]
 
 
 def say_at_once(message: str) -> None:
-    """Past all buffers: it may come in the middle of a write, which cannot be entered anew."""
+    """Write past all buffers: a signal may come in the middle of a buffered write."""
     with suppress(OSError):
         os.write(2, f"{message}\n".encode())

@@ -1,4 +1,4 @@
-"""Standard streams that others may close, before we begin or meanwhile."""
+"""Standard streams that may be closed, before we start or while we run."""
 
 import os
 import sys
@@ -6,19 +6,19 @@ from typing import TextIO
 
 
 def open_closed_ones() -> None:
-    """A stream that came closed (``2>&-``) would lend its number to the next file we open."""
+    """Reopen closed ones (``2>&-``), because the next file we open would get their number."""
     for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
         if getattr(sys, name) is None:
-            _lead_nowhere(number)
+            _to_dev_null(number)
             setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115
 
 
 def silence(stream: TextIO) -> None:
-    """What it still holds, and what follows, goes nowhere."""
-    _lead_nowhere(stream.fileno())
+    """Discard what is buffered and all that follows."""
+    _to_dev_null(stream.fileno())
 
 
-def _lead_nowhere(number: int) -> None:
+def _to_dev_null(number: int) -> None:
     nowhere = os.open(os.devnull, os.O_RDWR)
     if nowhere != number:
         os.dup2(nowhere, number)
@@ -26,7 +26,7 @@ def _lead_nowhere(number: int) -> None:
 
 
 class IgnoreBrokenPipe:
-    """Its reader may leave, or its terminal: what is written then is lost, the writer goes on."""
+    """A stream whose reader may go away: what is written after that is lost, without an error."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cotrunk.cli.terminal.screen import megabytes, number, out, table, with_interval
+from cotrunk.cli.terminal.output import megabytes, number, out, table, with_interval
 from cotrunk.errors import plural
 from cotrunk.kinds.task import Task
 from cotrunk.model.sharing.parameter_table import PARTS, ParameterTable
@@ -14,7 +14,7 @@ Document = Mapping[str, Any]
 BAR = 24
 
 LEAST_SECONDS = 1.0
-"""Of CPU time: what takes less is not worth a ratio."""
+"""CPU time below which a ratio means nothing."""
 
 
 def show_scores(title: str, document: Document) -> None:
@@ -48,15 +48,15 @@ def show_int8(title: str, document: Document) -> None:
     out().print(table(title, columns, rows))
     spent, now = (int8["cpu_seconds"][kind] for kind in ("float32", "int8"))
     enough = now >= LEAST_SECONDS
-    less = f"{int8['times_less']:.2f} times less" if enough else "too few rows to tell by how much"
+    less = f"{int8['times_less']:.2f} times less" if enough else "too few rows for a ratio"
     out().print(f"int8 took {now:.1f} CPU seconds instead of {spent:.1f}, {less}")
-    out().print("changed: the share of answers that are others; of scores, how far they move")
+    out().print("changed: share of answers that differ (scores: mean absolute difference)")
 
 
 def show_worst(worst: Mapping[str, Sequence[Document]]) -> None:
-    """The rows of each task that are most wrong."""
+    """The rows of each task with the largest errors."""
     for task, rows in worst.items():
-        out().print(f"\n{task}: {'most wrong' if rows else 'no row is wrong'}")
+        out().print(f"\n{task}: {'largest errors' if rows else 'no errors'}")
         for row in rows:
             label, predicted = (_short(row[key]) for key in ("label", "prediction"))
             out().print(
@@ -127,7 +127,7 @@ def show_demo(runs: Sequence[Document], baselines: Mapping[str, float]) -> None:
     tasks = list(baselines)
     rows = []
     for run in runs:
-        nothing = dict.fromkeys(("score", "low", "high"))  # training need not evaluate
+        nothing = dict.fromkeys(("score", "low", "high"))  # a run need not have been evaluated
         shown = [run["scores"].get(task, nothing) for task in tasks]
         rows.append(
             [
@@ -140,7 +140,7 @@ def show_demo(runs: Sequence[Document], baselines: Mapping[str, float]) -> None:
                 megabytes(run["bytes"]),
             ]
         )
-    rows.append(["always the same answer", "", *(number(baselines[t]) for t in tasks)])
+    rows.append(["constant answer", "", *(number(baselines[t]) for t in tasks)])
     columns = ["plan", "layers", *tasks, "overall", "parameters", "seconds", "size"]
     out().print(table("", columns, [row + [""] * (len(columns) - len(row)) for row in rows]))
 
@@ -182,7 +182,7 @@ def _histogram(labels: Mapping[str, int]) -> str:
 
 
 def draw_owners(parameter_table: ParameterTable, reads: Mapping[str, Sequence[str]]) -> str:
-    """The network from the top down; tasks that share a copy stand in one box."""
+    """The network from the top down; tasks that share a copy are in one box."""
     width = max(7, *(len(task) + 2 for task in parameter_table.tasks))
     lines = []
     for place, partition in reversed(_runs(parameter_table)):

@@ -1,13 +1,18 @@
-"""Ready configs, one TOML file each; they train on the sample data as they are."""
+"""Ready configs. Each is base.toml with the changes its own file names, and trains as it is."""
 
 import tomllib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cotrunk.config.overrides import apply_changes
-from cotrunk.config.settings import Settings, check_settings
+from cotrunk.config.presets.layers import Layer, read_layer
 from cotrunk.errors import UserError, did_you_mean
 
+if TYPE_CHECKING:
+    from cotrunk.config.settings import Settings
+
 FOLDER = Path(__file__).parent
+BASE = "base"
 DEMO = ("1-bert", "3-bert", "hybrid-bert")
 DEMO_CHANGES = ["train.steps_per_epoch=27"]  # so that all three take five minutes on two cores
 COURSE_FILES = {
@@ -21,15 +26,15 @@ COURSE_FILES = {
 
 
 def names() -> list[str]:
-    return sorted(path.stem for path in FOLDER.glob("*.toml"))
+    return sorted(path.stem for path in FOLDER.glob("*.toml") if path.stem != BASE)
 
 
 def text(name: str, *, data: str | None = None) -> str:
-    """The file of a preset; with ``data`` it reads the course's files in that folder."""
+    """A complete config; with ``data`` it reads the course's files in that folder."""
     if name not in names():
-        hint = did_you_mean(name, names()) or f"; there are {', '.join(names())}"
+        hint = did_you_mean(name, names()) or f"; the presets are {', '.join(names())}"
         raise UserError(f"--preset {name}: there is no such preset{hint}")
-    written = (FOLDER / f"{name}.toml").read_text(encoding="utf-8")
+    written = _layer(name).text()
     if data is not None:
         for sample, course in COURSE_FILES.items():
             written = written.replace(sample, (Path(data) / course).as_posix())
@@ -37,11 +42,25 @@ def text(name: str, *, data: str | None = None) -> str:
 
 
 def summaries() -> dict[str, str]:
-    """Each preset with what the first line of its file says of it."""
-    return {name: text(name).splitlines()[0].partition(": ")[2] for name in names()}
+    """What the first line of each preset says of it."""
+    return {name: _file(name).partition("\n")[0].partition(": ")[2] for name in names()}
 
 
-def settings(name: str, *, changes: list[str]) -> Settings:
+def settings(name: str, *, changes: list[str]) -> "Settings":
+    from cotrunk.config.settings import check_settings
+
     raw = tomllib.loads(text(name))
     changed = apply_changes(raw, changes)
     return check_settings(raw, place=f"preset {name}", changed=changed)
+
+
+def _layer(name: str) -> Layer:
+    own = read_layer(_file(name))
+    if name == BASE:
+        return own
+    extended = own.entries.pop("extends", None)
+    return own.over(_layer(tomllib.loads(f"name = {extended.value}")["name"] if extended else BASE))
+
+
+def _file(name: str) -> str:
+    return (FOLDER / f"{name}.toml").read_text(encoding="utf-8")

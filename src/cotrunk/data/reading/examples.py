@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cotrunk.data.reading.files import open_table, place_of
+from cotrunk.data.reading.files import open_table
 from cotrunk.data.reading.formats import LONGEST_CELL, Fault, Quoting, Table
 from cotrunk.errors import UserError, plural, shown
 from cotrunk.kinds.kind import Kind
@@ -20,7 +20,7 @@ REMEMBERED_LABELS = 10_000
 
 @dataclass(frozen=True)
 class Source:
-    """Where the rows of one task and one split lie; the path ``-`` is standard input.
+    """Where the rows of one task and one split lie.
 
     ``label`` None reads without labels. ``id`` None takes the column "id" if there is one, else
     the number of the row. ``sparse_labels`` leaves out rows with an empty label, and
@@ -39,7 +39,7 @@ class Source:
 
     @property
     def place(self) -> str:
-        return self.called or place_of(self.path)
+        return self.called or str(self.path)
 
 
 @dataclass(frozen=True, slots=True)

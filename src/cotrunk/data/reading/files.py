@@ -1,21 +1,18 @@
-"""Opens a file or standard input as a table, or says what else it is."""
+"""Opens a file as a table, or says what else it is."""
 
 import contextlib
 import difflib
 import io
 import os
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import cast
 
 from cotrunk.data.reading.formats import Quoting, Table, read_delimited, read_objects, read_parquet
 from cotrunk.errors import UserError
 
-STANDARD_INPUT = Path("-")
 SNIFFED_BYTES = 1 << 16
 DELIMITED = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 OBJECTS = (".jsonl", ".ndjson")
@@ -53,11 +50,11 @@ def open_table(
     path: Path, *, needed: Sequence[str], quoting: Quoting, place: str
 ) -> Iterator[Table]:
     """The format follows from the ending, the delimiter from a header that shows ``needed``."""
-    suffix = None if path == STANDARD_INPUT else path.suffix.lower()
+    suffix = path.suffix.lower()
     try:
         if path.is_dir():
             raise UserError(f"{place}: is a folder; name a file")
-        if suffix is not None and suffix not in KNOWN:
+        if suffix not in KNOWN:
             known = " ".join(KNOWN)
             raise UserError(f"{place}: the ending must be one of {known}; found {suffix!r}")
         with _bytes_of(path) as stream:
@@ -71,11 +68,13 @@ def open_table(
             text = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
             try:
                 share = partial(_share_read, stream)
-                if _holds_objects(head, place, suffix):
+                _check_is_named_for_its_format(head, place, suffix)
+                if suffix in OBJECTS:
                     yield replace(read_objects(text, place), share=share)
                     return
-                default = DELIMITED.get(suffix or "", "\t")
-                table = read_delimited(text, place, needed=needed, default=default, quoting=quoting)
+                table = read_delimited(
+                    text, place, needed=needed, default=DELIMITED[suffix], quoting=quoting
+                )
                 if b"\0" in head and not set(needed) <= set(table.columns):
                     raise UserError(f"{place}: is a binary file, not a table of text")
                 yield replace(table, share=share)
@@ -120,23 +119,12 @@ def _likeness(some: Sequence[str], others: Sequence[str]) -> float:
     )
 
 
-def place_of(path: Path) -> str:
-    return "standard input" if path == STANDARD_INPUT else str(path)
-
-
 @contextlib.contextmanager
 def _bytes_of(path: Path) -> "Iterator[io.BufferedReader[io.FileIO]]":
-    if path != STANDARD_INPUT:
-        if "\0" in str(path):
-            raise UserError(f"{str(path)!r}: a path holds no NUL character")
-        with io.BufferedReader(io.FileIO(path), SNIFFED_BYTES) as stream:
-            yield stream
-        return
-    stream = io.BufferedReader(cast(io.FileIO, sys.stdin.buffer), SNIFFED_BYTES)
-    try:
+    if "\0" in str(path):
+        raise UserError(f"{str(path)!r}: a path holds no NUL character")
+    with io.BufferedReader(io.FileIO(path), SNIFFED_BYTES) as stream:
         yield stream
-    finally:
-        stream.detach()  # standard input is not ours to close
 
 
 def _share_read(stream: "io.BufferedReader[io.FileIO]") -> float:
@@ -156,12 +144,9 @@ def _check_is_text(head: bytes, place: str) -> None:
         raise UserError(f"{place}: is {what}, not a table of text")
 
 
-def _holds_objects(head: bytes, place: str, suffix: str | None) -> bool:
+def _check_is_named_for_its_format(head: bytes, place: str, suffix: str) -> None:
     first = head.removeprefix(BOM).lstrip()[:1]
-    if suffix in OBJECTS:
-        if first == b"[":
-            raise UserError(f"{place}: must hold one JSON object per line; found an array")
-        return True
-    if suffix is not None and first == b"{":
+    if suffix in OBJECTS and first == b"[":
+        raise UserError(f"{place}: must hold one JSON object per line; found an array")
+    if suffix not in OBJECTS and first == b"{":
         raise UserError(f"{place}: holds JSON, not {suffix} text; name it .jsonl")
-    return first == b"{"

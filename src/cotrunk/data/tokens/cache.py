@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, Literal
 
 import numpy as np
+import platformdirs
 from tokenizers import Tokenizer
 
 from cotrunk.data.reading.examples import Example, Rows, Source
@@ -156,10 +157,9 @@ def load_corpus(
 
 
 def cache_folder() -> Path:
-    """``COTRUNK_CACHE``, else the user's cache folder."""
+    """``COTRUNK_CACHE``, else where the system keeps a user's caches."""
     named = os.environ.get("COTRUNK_CACHE")
-    base = os.environ.get("XDG_CACHE_HOME")
-    return Path(named) if named else Path(base or Path.home() / ".cache") / "cotrunk"
+    return Path(named) if named else platformdirs.user_cache_path("cotrunk")
 
 
 def file_digest(path: Path) -> str:

@@ -5,11 +5,12 @@ import json
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-
-from safetensors import SafetensorError, safe_open
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from cotrunk.errors import UserError
+
+if TYPE_CHECKING:  # whoever only wants to know a shape reads nothing but JSON
+    from torch import Tensor
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -66,7 +67,7 @@ def conversion(source: str, target: str) -> str:
     )
 
 
-def read_tensors(files: Sequence[Path]) -> dict[str, Tensor]:
+def read_tensors(files: Sequence[Path]) -> dict[str, "Tensor"]:
     """All tensors of the files, under the names the files give them."""
     tensors: dict[str, Tensor] = {}
     for file in files:
@@ -103,7 +104,9 @@ def _shards(index: Path) -> list[Path]:
     return shards
 
 
-def _read_file(file: Path) -> dict[str, Tensor]:
+def _read_file(file: Path) -> dict[str, "Tensor"]:
+    from safetensors import SafetensorError, safe_open
+
     _refuse_long_header(file)
     try:
         with safe_open(file, framework="pt") as content:

@@ -1,13 +1,15 @@
 """A model's files from Hugging Face: out of the local cache, else downloaded into it."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from cotrunk.errors import UserError, did_you_mean
 from cotrunk.model.weights.files import INDEX, WEIGHTS, conversion, weight_files
 from cotrunk.model.weights.tokenizer import tokenizer_file
 
+CONFIG = "config.json"
 HUB_FILES = [
-    "config.json",
+    CONFIG,
     WEIGHTS,
     "model-*-of-*.safetensors",
     INDEX,
@@ -35,6 +37,14 @@ def hub_folder(model: str, place: str) -> Path:
     return folder
 
 
+def hub_config(model: str, place: str) -> Path:
+    """A model's config.json alone, without its weights."""
+    folder = _cached(model)
+    if folder is not None and (folder / CONFIG).is_file():
+        return folder / CONFIG
+    return _downloaded(model, place, files=[CONFIG]) / CONFIG
+
+
 def _cached(model: str) -> Path | None:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
@@ -45,16 +55,14 @@ def _cached(model: str) -> Path | None:
         return None
 
 
-def _downloaded(model: str, place: str) -> Path:
+def _downloaded(model: str, place: str, *, files: Sequence[str] = HUB_FILES) -> Path:
     from huggingface_hub import HfApi, snapshot_download
 
     try:
         # Asked first because it takes a timeout: an unreachable hub is known in seconds.
         commit = HfApi().model_info(model, timeout=SECONDS_TO_ANSWER).sha
-        return Path(snapshot_download(model, revision=commit, allow_patterns=HUB_FILES))
-    except (
-        Exception
-    ) as error:  # the HTTP library below the hub, and so its errors, has changed twice
+        return Path(snapshot_download(model, revision=commit, allow_patterns=list(files)))
+    except Exception as error:  # the HTTP library below the hub, and its errors, changed twice
         raise UserError(
             f"{place}: not 'minilm', 'random:<shape>' or a folder, "
             f"and as a Hugging Face model {_reason(error)}{did_you_mean(model, ['minilm'])}"
@@ -89,7 +97,7 @@ def _is_complete(folder: Path) -> bool:
         tokenizer_file(folder)
     except UserError:
         return False
-    return (folder / "config.json").is_file()
+    return (folder / CONFIG).is_file()
 
 
 def _has_weights(folder: Path) -> bool:

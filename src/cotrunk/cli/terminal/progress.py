@@ -1,13 +1,10 @@
-"""What people see: tables on standard output, messages and progress on standard error."""
+"""Progress on standard error: a bar on a terminal, a line now and then in a log."""
 
-import json
-import math
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import IO, Protocol, Self, cast
+from typing import Protocol, Self
 
 from rich.console import Console
 from rich.progress import (
@@ -19,78 +16,19 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
-from rich.table import Table
 
-from cotrunk.cli.terminal.streams import IgnoreBrokenPipe
+from cotrunk.cli.terminal.output import err, say, with_interval
 from cotrunk.errors import plural
-from cotrunk.files import without_nan
 from cotrunk.progress import ProgressUpdate
 from cotrunk.runs.events import Evaluated, Event, Finished, Stepped
-from cotrunk.runs.folder import unfinished
 
 PLAIN_EVERY_SECONDS = 10.0
 LIVE_EVERY_SECONDS = 0.2
-WIDEST = 1000
-
-
-class _Out(Console):
-    def on_broken_pipe(self) -> None:
-        raise BrokenPipeError  # rich would exit with 1; the reader has merely seen enough
-
-
-def out() -> Console:
-    """A table is as wide as it needs to be: rather wrapped by the terminal than cut.
-
-    Names and texts are shown as they are, whatever brackets or colons they have.
-    """
-    return _Out(highlight=False, markup=False, emoji=False, soft_wrap=True, width=WIDEST)
-
-
-def say(message: str) -> None:
-    Console(file=_err(), highlight=False, markup=False, emoji=False, soft_wrap=True).print(message)
-
-
-def _err() -> IO[str]:
-    """Beside a bar, rich puts a stream of its own in the place of standard error."""
-    return cast("IO[str]", IgnoreBrokenPipe(getattr(sys.stderr, "rich_proxied_file", sys.stderr)))
-
-
-def note_unfinished(folder: Path, which: str) -> None:
-    """To be said before a network is used that more training may replace."""
-    if note := unfinished(folder, which):
-        say(f"note: {note}")
-
-
-def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    made = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
-    for number, column in enumerate(columns):
-        made.add_column(column, justify="right" if number else "left", no_wrap=True)
-    for row in rows:
-        made.add_row(*row)
-    return made
-
-
-def number(value: float | None) -> str:
-    """A score; ``-`` where there is none, as for the correlation of a constant."""
-    return "-" if value is None or math.isnan(value) else f"{value:.3f}"
-
-
-def with_interval(score: float | None, low: float | None, high: float | None) -> str:
-    return f"{number(score)} [{number(low)}, {number(high)}]"
-
-
-def spelled(document: object) -> str:
-    """One JSON document; JSON has no word for NaN but null."""
-    return json.dumps(without_nan(document), indent=2, ensure_ascii=False, allow_nan=False)
-
-
-def megabytes(count: int) -> str:
-    return f"{count / 1e6:,.1f} MB"
 
 
 @contextmanager
 def counting() -> Iterator["Counter"]:
-    """Shows how far work has come that tells it, if it takes long enough to be worth a line."""
+    """Show the progress of work that reports it, if it takes long enough."""
     counter = Counter(_bar() if sys.stderr.isatty() else None)
     try:
         yield counter
@@ -99,7 +37,7 @@ def counting() -> Iterator["Counter"]:
 
 
 class Counter:
-    """Rows, their pace and the time left: in a bar while it lasts, else a line now and then."""
+    """Rows, rows per second and time left: in a bar, or as a line now and then."""
 
     def __init__(self, bar: Progress | None) -> None:
         self.first, self.rows, self.share = ProgressUpdate("", 0, 0.0), 0, 0.0
@@ -122,10 +60,10 @@ class Counter:
             self._clear()
 
     def _show(self, seconds: float) -> None:
-        """``seconds`` since the first were done: how long those took is not known."""
+        """``seconds`` since the first report; how long its rows took is not known."""
         rows, what = plural(self.rows, "row"), self.first.what
         if self.bar is None:
-            pace = f"{(self.rows - self.first.rows) / seconds:,.0f} a second"
+            pace = f"{(self.rows - self.first.rows) / seconds:,.0f} rows/s"
             done = self.share - self.first.share
             left = f", {seconds / done * (1 - self.share):.0f} s left" if done > 0 else ""
             say(f"{what}: {rows} ({self.share:.0%}), {pace}{left}")
@@ -156,12 +94,12 @@ def _bar() -> Progress:
         TextColumn("left"),
         TimeRemainingColumn(),
         TextColumn("{task.fields[losses]}"),
-        console=Console(file=_err(), markup=False, emoji=False),
+        console=Console(file=err(), markup=False, emoji=False),
     )
 
 
 class Watch(Protocol):
-    """Shows a training; ``counter`` is told of what delays its steps."""
+    """Shows a training; ``counter`` shows what happens between steps."""
 
     counter: Counter
 
@@ -210,7 +148,7 @@ def _scores(event: Evaluated) -> str:
 
 
 class _Live:
-    """A bar with the time left and the losses of the last step, above one for what delays it."""
+    """A bar with the time left and the last losses, and one for what happens between steps."""
 
     def __init__(self, title: str, steps: int, start: int) -> None:
         self.bar, self.steps = _bar(), steps
@@ -249,7 +187,7 @@ class _Plain:
         pass
 
     def stepped(self, event: Stepped) -> None:
-        """What came before the first step, as encoding, says nothing about the others."""
+        """Time is measured from the first step, because encoding may come before it."""
         seconds = time.monotonic() - self.begun
         self.first = self.first or (event.step, seconds)
         if seconds - self.said < PLAIN_EVERY_SECONDS and event.step < self.steps:

@@ -1,30 +1,22 @@
-"""Commands that train."""
+"""``cotrunk train``: a config into a run folder, or a run that goes on."""
 
 import signal
 from argparse import Namespace
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from cotrunk.build.load import load_model
 from cotrunk.build.prepare import prepare
-from cotrunk.build.sources import corpora_of
 from cotrunk.build.train import refuse_force_alone, train_settings, warnings_of
-from cotrunk.cli.terminal import screen, tables
+from cotrunk.cli.terminal import progress, tables
+from cotrunk.cli.terminal.output import Document, say
 from cotrunk.cli.terminal.signals import handling_signals, hangup, say_at_once
-from cotrunk.config import presets
 from cotrunk.config.settings import Settings, read_settings
 from cotrunk.data.batches.sampling import dry_run
-from cotrunk.errors import UserError
 from cotrunk.learn.run import Interrupt, Interrupted
 from cotrunk.progress import OnProgress, ProgressUpdate
 from cotrunk.runs.events import Finished, Started
 from cotrunk.runs.folder import RunFolder
-
-Document = dict[str, Any]
 
 
 def train(arguments: Namespace) -> Document:
@@ -50,7 +42,7 @@ def train(arguments: Namespace) -> Document:
 
 
 def _dry_run(settings: Settings, base: Path, out: Path, arguments: Namespace) -> Document:
-    with terminable(), screen.counting() as counter:
+    with terminable(), progress.counting() as counter:
         run = prepare(settings, base, out, on_progress=counter)
     _say(run.notes, [*run.warnings, *map(str, run.findings)])
     sampling = [
@@ -87,15 +79,15 @@ def train_into(
         interrupt=interrupt,
     )
     with closing(events):
-        with terminable(), screen.counting() as display.counter:
+        with terminable(), progress.counting() as display.counter:
             started = next(events)
         assert isinstance(started, Started)
         _say(started.notes, warnings_of(started))
-        watching = screen.watching(title, steps=started.steps, start=started.step)
+        watching = progress.watching(title, steps=started.steps, start=started.step)
         with interruptible(RunFolder(out), interrupt), watching as watch:
             display.counter = watch.counter
-            finished = screen.follow(events, watch)
-    screen.say(f"{title}: the run is in {out}")
+            finished = progress.follow(events, watch)
+    say(f"{title}: the run is in {out}")
     return _document(finished)
 
 
@@ -110,9 +102,9 @@ class _Display:
 
 def _say(notes: Iterable[str], warnings: Iterable[str]) -> None:
     for warning in warnings:
-        screen.say(f"warning: {warning}")
+        say(f"warning: {warning}")
     for note in notes:
-        screen.say(f"note: {note}")
+        say(f"note: {note}")
 
 
 def _document(finished: Finished) -> Document:
@@ -163,33 +155,5 @@ def interruptible(run: RunFolder, interrupt: Interrupt) -> Iterator[None]:
         except Interrupted as stopped:
             saved = any(run.checkpoints.iterdir())
             after = "goes on from here" if saved else "starts over: no step was made yet"
-            screen.say(f"stopped; --resume {after}")
+            say(f"stopped; --resume {after}")
             raise SystemExit(128 + stopped.signal) from None
-
-
-def demo(arguments: Namespace) -> Document:
-    """The three plans of Hybrid BERT on the sample data, in one table."""
-    out = Path(arguments.out)
-    taken = [name for name in presets.DEMO if (out / name / "run.json").exists()]
-    if taken:
-        raise UserError(f"{out / taken[0]} is there already; give another folder with --out")
-    document: Document = {"runs": []}
-    for name in presets.DEMO:
-        settings = presets.settings(name, changes=[*presets.DEMO_CHANGES, *arguments.set])
-        result = train_into(settings, Path.cwd(), out / name, title=name)
-        document["runs"].append({"plan": name, "sharing": settings.sharing.encoder, **result})
-    if not arguments.json:
-        tables.show_demo(document["runs"], baselines=_baselines(document["runs"][0]))
-    return document
-
-
-def _baselines(run: Document) -> dict[str, float]:
-    """What the same answer to every dev row would score."""
-    model = load_model(Path(run["run"]))
-    tasks = list(model.network.tasks.values())
-    dev = corpora_of(model.sources, "dev", tasks, model.tokenizer)
-    return {
-        task.name: task.labels.baseline(np.asarray(dev[task.name].target))
-        for task in tasks
-        if task.labels.can_answer
-    }

@@ -1,0 +1,58 @@
+"""``cotrunk data check``: what the files of a config hold."""
+
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from cotrunk.build.heads import pair_formats_of
+from cotrunk.build.sources import source_of
+from cotrunk.build.tasks import tasks_of
+from cotrunk.cli.terminal import tables
+from cotrunk.cli.terminal.output import Document
+from cotrunk.config.settings import read_settings
+from cotrunk.data.batches.text import template_of, tokens_of
+from cotrunk.data.reading.check import check, spelled_out
+from cotrunk.data.reading.examples import Source, Text
+from cotrunk.data.tokens.tokenise import Tokeniser
+from cotrunk.errors import Errors
+from cotrunk.kinds.task import Task
+from cotrunk.model.weights.pretrained import find, load_tokenizer
+
+
+def data_check(arguments: Namespace) -> Document:
+    path = Path(arguments.config)
+    settings = read_settings(path, arguments.set)
+    tasks = tasks_of(settings)
+    pretrained = find(settings.encoder.weights, base=path.parent)
+    pair_formats = pair_formats_of(settings, pretrained.shape)
+    tokenizer = load_tokenizer(pretrained)
+    template, tokenise = template_of(tokenizer), Tokeniser(tokenizer)
+    document: Document = {"tasks": {}}
+    errors = Errors()
+    sources: dict[str, dict[str, Source]] = {task.name: {} for task in tasks}
+    for task in tasks:
+        for split in ("train", "dev", "test"):
+            with errors.gathered():
+                source = source_of(settings, task.name, split, path.parent)
+                sources[task.name] |= {split: source} if source else {}
+    errors.refuse()  # how a file is read depends on who shares it, so names come before rows
+    for task in tasks:
+
+        def lengths(rows: Sequence[tuple[Text, ...]], task: Task = task) -> list[int]:
+            texts = [spelled_out(text) for row in rows for text in row]
+            sizes = iter([len(ids) for ids in tokenise(texts)])
+            return [
+                tokens_of(template, [next(sizes) for _ in row], pair_formats[task.name])
+                for row in rows
+            ]
+
+        with errors.gathered():
+            document["tasks"][task.name] = asdict(check(task, sources[task.name], lengths))[
+                "splits"
+            ]
+    errors.refuse()
+    if not arguments.json:
+        for task in tasks:
+            tables.show_check(task, document["tasks"][task.name])
+    return document

