@@ -6,6 +6,7 @@ from functools import partial
 
 import torch
 
+from cotrunk.build.freezing import frozen_places, refuse_senseless_freezing
 from cotrunk.build.sources import Sources, refuse_absent
 from cotrunk.build.stage import sampler_of, tasks_in, updated_in_stage, weighting_of
 from cotrunk.config.settings import Settings, Train
@@ -15,9 +16,9 @@ from cotrunk.kinds.task import Task
 from cotrunk.learn.combine import combiner
 from cotrunk.learn.regularize import regularizer
 from cotrunk.model.encoder.shape import Shape
-from cotrunk.model.heads import HeadPlan
+from cotrunk.model.head_plan import HeadPlan
 from cotrunk.model.sharing.network import Network
-from cotrunk.model.sharing.plan import Plan, is_in_encoder
+from cotrunk.model.sharing.plan import Plan
 
 Find = Callable[[Train, Collection[str]], Iterable[str]]
 """What is wrong with a stage, given the keys that it sets itself. A line begins with its key."""
@@ -110,8 +111,6 @@ def _wrong_combination(settings: Settings, train: Train, own: Collection[str]) -
     if train.evaluate == "never" and (train.early_stopping or train.keep_each):
         key = "early_stopping" if train.early_stopping else "keep_each"
         wrong.append(f'{key} needs evaluations, but train.evaluate = "never"')
-    if train.regularize == "smart" and train.freeze == "encoder":
-        wrong.append('regularize = "smart" perturbs the embeddings, which freeze = "encoder" skips')
     if train.schedule == "one-cycle" and train.warmup == 0:
         mine = "warmup" in own  # --set train.warmup would not reach it
         key = "warmup" if mine else "train.warmup"
@@ -172,27 +171,13 @@ def _missing_files(settings: Settings) -> list[str]:
     return wrong
 
 
-def refuse_senseless_freezing(settings: Settings, plan: Plan) -> None:
-    """Copies of an encoder that no stage trains would stay equal for ever."""
-    if any(train.freeze != "encoder" for train in settings.stages_of_training):
-        return
-    copied = [place for place, groups in plan.partitions() if len(groups) > 1]
-    inside = [place for place in copied if is_in_encoder(place)]
-    if inside:
-        place = inside[0].split(".")[0]
-        instead = "" if place == "layers" else f' and sharing.{place} = "S"'
-        raise UserError(
-            f'train.freeze = "encoder", but the plan copies {inside[0]}: copies that are not '
-            f'trained stay equal; write sharing.encoder = "S{len(plan.layers)}"{instead}'
-        )
-
-
 def refuse_idle_methods(settings: Settings, network: Network) -> None:
     """A gradient method has nothing to do where no stage lets two tasks move one parameter."""
     stages = settings.stages_of_training
     chosen = [train for train in stages if train.gradients not in ("sum", "mean")]
     if chosen and not any(_trained_together(settings, train, network) for train in chosen):
-        frozen = all(train.freeze == "encoder" for train in chosen)
+        layers = {place.name for place in network.plan.acting("layer")}
+        frozen = all(layers <= frozen_places(train, network.plan) for train in chosen)
         neck = "share a neck, which a frozen encoder leaves to be trained"
         raise UserError(
             f"train.gradients = {chosen[0].gradients!r}: no two tasks train a parameter together "
@@ -213,9 +198,9 @@ def refuse_idle_methods(settings: Settings, network: Network) -> None:
 def _trained_together(settings: Settings, train: Train, network: Network) -> list[frozenset[str]]:
     """The groups of two or more tasks of a stage that move some parameter that it trains."""
     updated_by = updated_in_stage(network, tasks_in(settings, train))
-    frozen = train.freeze == "encoder"
+    frozen, places = frozen_places(train, network.plan), network.places_of()
     return [
         group
         for name, group in updated_by.items()
-        if len(group) > 1 and not (frozen and is_in_encoder(name))
+        if len(group) > 1 and places[name].name not in frozen
     ]

@@ -1,11 +1,11 @@
 """What a caller adds to the kinds and places that the package has."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from cotrunk.kinds import KINDS
 from cotrunk.kinds.kind import Kind
+from cotrunk.model.sharing.place import AddPlaces
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Extensions:
     """
 
     kinds: Mapping[str, type[Kind]] = field(default_factory=dict)
-    places: Sequence[Callable[[Any], Sequence[Any]]] = ()
+    places: Sequence[AddPlaces] = ()
 
     @property
     def all_kinds(self) -> dict[str, type[Kind]]:

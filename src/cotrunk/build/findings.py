@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from cotrunk.build.stage import learning_rate_factors, loss_of, steps_of
+from cotrunk.build.freezing import frozen_places, learning_rate_factors
+from cotrunk.build.stage import loss_of, steps_of
 from cotrunk.config.settings import Settings
 from cotrunk.data.batches.sampling import dry_run
 from cotrunk.data.batches.stream import Stream
@@ -10,7 +11,6 @@ from cotrunk.data.tokens.cache import Corpus
 from cotrunk.data.tokens.overlap import shared_rows
 from cotrunk.learn import guards
 from cotrunk.model.sharing.network import Network
-from cotrunk.model.sharing.plan import is_in_encoder
 from cotrunk.runs.events import Finding
 
 Corpora = Mapping[str, Corpus]
@@ -28,14 +28,14 @@ def findings_before(
     """``test`` has the digests of test files, which are not read."""
     found: list[Finding | None] = []
     for stage, stream in zip(settings.stages_of_training, streams, strict=True):
-        frozen = stage.freeze == "encoder"
-        names = [
-            name
+        frozen, places = frozen_places(stage, network.plan), network.places_of()
+        decaying = {
+            name: places[name]
             for name, parameter in network.named_parameters()
-            if parameter.ndim > 1 and not (frozen and is_in_encoder(name))
-        ]
-        factors = learning_rate_factors(stage, network.shape.layers, names)
-        rates = {stage.lr * factors.get(name, 1.0) for name in names}
+            if parameter.ndim > 1 and places[name].name not in frozen
+        }
+        factors = learning_rate_factors(stage, network.plan, decaying)
+        rates = {stage.lr * factors.get(name, 1.0) for name in decaying}
         found.append(guards.idle_decay(rates, stage.decay))
         plans = dry_run(
             stream.sampler, stream.sizes, batch=stream.batch, seed=stream.seed, epochs=stream.epochs

@@ -7,7 +7,7 @@ from cotrunk.config.settings import Settings
 from cotrunk.errors import UserError, did_you_mean
 from cotrunk.kinds.task import Task
 from cotrunk.model.encoder.shape import Shape
-from cotrunk.model.heads import HeadPlan, Read
+from cotrunk.model.head_plan import HeadPlan, Read
 
 if TYPE_CHECKING:  # packing needs torch, which `cotrunk plan` does without
     from cotrunk.data.batches.text import PairFormat

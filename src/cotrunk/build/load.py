@@ -11,7 +11,7 @@ from tokenizers import Tokenizer
 
 from cotrunk.build.extensions import NO_EXTENSIONS, Extensions
 from cotrunk.build.heads import head_plans, pair_formats_of
-from cotrunk.build.plan import plan_of
+from cotrunk.build.plan import new_places, plan_of
 from cotrunk.build.sources import sources_of, unlabelled_sources
 from cotrunk.build.tasks import bound_tasks, tasks_of
 from cotrunk.config.settings import check_settings
@@ -35,7 +35,10 @@ def load_model(
     device: str = "cpu",
     extensions: Extensions = NO_EXTENSIONS,
 ) -> Model:
-    """A trained network from a run folder, verified."""
+    """A trained network from a run folder, verified.
+
+    Of the places of ``extensions``, the network has those that the run was trained with.
+    """
     place = _saved_network(RunFolder.open(folder), which)
     checkpoint = read_checkpoint(place)
     documents = checkpoint.documents
@@ -45,8 +48,13 @@ def load_model(
     shape = shape_from_config(documents["config"], f"{place}/config.json")
     tokenizer = Tokenizer.from_str(json.dumps(documents["tokenizer"]))
     tasks = bound_tasks(tasks_of(settings, extensions.all_kinds), tokenizer)
-    network = Network(shape, plan_of(settings, shape), tasks, head_plans(settings, tasks))
-    network.load_state_dict(checkpoint.tensors("model"), strict=True)
+    heads, tensors = head_plans(settings, tasks), checkpoint.tensors("model")
+    plan = plan_of(settings, shape, tasks, heads).trained_before(
+        list(tensors), more=new_places(extensions.places, shape, tasks, heads)
+    )
+    network = Network(shape, plan, tasks, heads)
+    _refuse_other_tensors(network, tensors, place)
+    network.load_state_dict(tensors, strict=True)
     network.to(device_of(device))
     return Model(
         network,
@@ -69,6 +77,18 @@ def _saved_network(run: RunFolder, which: str) -> Path:
             why = "its training has not got that far; continue it with `cotrunk train --resume`"
         raise UserError(f"{run.path} has no {which}/: {why}")
     return place
+
+
+def _refuse_other_tensors(
+    network: Network, tensors: Mapping[str, torch.Tensor], folder: Path
+) -> None:
+    """A run that was trained with places of a caller's own cannot be loaded without them."""
+    unknown = sorted(tensors.keys() - network.state_dict().keys())
+    if unknown:
+        raise UserError(
+            f"{folder} has {unknown[0]}, which belongs to no place of its plan; "
+            "load it with the extensions it was trained with"
+        )
 
 
 def device_of(name: str) -> torch.device:

@@ -15,7 +15,7 @@ from cotrunk.build.extensions import NO_EXTENSIONS, Extensions
 from cotrunk.build.findings import findings_before
 from cotrunk.build.heads import head_plans, pair_formats_of
 from cotrunk.build.load import device_of, load_model, start_from
-from cotrunk.build.plan import plan_of, with_dropout
+from cotrunk.build.plan import new_places, plan_of, reset_places, with_dropout
 from cotrunk.build.sources import Sources, corpora_of, sources_of
 from cotrunk.build.stage import make_stage, steps_of, stream_of
 from cotrunk.build.tasks import bound_tasks, fitted_tasks, tasks_of, with_fitted_kinds
@@ -28,7 +28,7 @@ from cotrunk.kinds.task import Task
 from cotrunk.learn.run import Interrupt, Run
 from cotrunk.model.encoder.shape import Shape, config_from_shape
 from cotrunk.model.sharing.network import Network
-from cotrunk.model.sharing.plan import is_in_encoder
+from cotrunk.model.sharing.place import Place
 from cotrunk.model.weights.initial import initialise
 from cotrunk.model.weights.pretrained import Pretrained, find, load_tokenizer
 from cotrunk.progress import OnProgress, ignore_progress
@@ -59,7 +59,9 @@ def prepare(
     device = device_of(settings.train.device)
     pretrained = find(settings.encoder.weights, base=base)
     shape = with_dropout(pretrained.shape, settings)
-    plan, pair_formats = plan_of(settings, shape), pair_formats_of(settings, shape)
+    pair_formats = pair_formats_of(settings, shape)
+    more = new_places(extensions.places, shape, tasks, heads)
+    plan = plan_of(settings, shape, tasks, heads).with_places(more)
     refuse_wrong_network(settings, plan, shape, tasks, heads)
     trained = base / settings.train.init_from if settings.train.init_from else None
     source = load_model(trained, extensions=extensions) if trained else None
@@ -69,8 +71,8 @@ def prepare(
     template = template_of(tokenizer, segments=shape.segments)
     read = _read(tasks, sources, tokenizer, on_progress)
     network = Network(shape, plan, tasks, heads)
-    kept = _kept_tensors(pretrained.tensors, settings, shape)
-    drawn = initialise(network, kept, seed=settings.train.seed)
+    reset = reset_places(settings, plan)
+    drawn = initialise(network, pretrained.tensors, seed=settings.train.seed, reset=reset)
     notes = _notes(read, drawn, bool(pretrained.tensors))
     if source and trained:
         notes += start_from(network, source, template, pair_formats)
@@ -167,19 +169,7 @@ def _documents(
     }
 
 
-def _kept_tensors(
-    tensors: Mapping[str, torch.Tensor], settings: Settings, shape: Shape
-) -> dict[str, torch.Tensor]:
-    """Pretrained tensors without those of the top layers that are to start afresh."""
-    kept = shape.layers - settings.encoder.reset_layers
-    return {
-        name: tensor
-        for name, tensor in tensors.items()
-        if not (name.startswith("layers.") and int(name.split(".")[1]) >= kept)
-    }
-
-
-def _notes(read: Corpora, drawn: list[str], pretrained: bool) -> tuple[str, ...]:
+def _notes(read: Corpora, drawn: Mapping[str, Place], pretrained: bool) -> tuple[str, ...]:
     """What a user should know before training begins."""
     notes = []
     for split, corpora in read.items():
@@ -191,7 +181,7 @@ def _notes(read: Corpora, drawn: list[str], pretrained: bool) -> tuple[str, ...]
                 verb = "has" if corpus.unlabelled == 1 else "have"
                 unlabelled = f"{plural(corpus.unlabelled, 'row')} {verb} no label for it"
                 notes.append(f"{task} {split}: {unlabelled}")
-    fresh = [name for name in drawn if is_in_encoder(name)]
+    fresh = [name for name, place in drawn.items() if place.pretrained]
     if pretrained and fresh:
         notes.append(f"not in the weights, so drawn at random: {', '.join(fresh[:6])}")
     return tuple(notes)

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from torch.nn import Parameter
-
+from cotrunk.build.freezing import frozen_places, keeps_vectors, learning_rate_factors
 from cotrunk.config.settings import Settings, Train
 from cotrunk.data.batches.samplers import DRAWN, Sampler
 from cotrunk.data.batches.stream import Stream
@@ -13,7 +12,7 @@ from cotrunk.infer.forward import Cached, Forward, Live
 from cotrunk.kinds.kind import Loss
 from cotrunk.kinds.task import Task
 from cotrunk.learn.combine import combiner
-from cotrunk.learn.gradients import Surgery, blocks_of
+from cotrunk.learn.gradients import Block, Surgery, blocks_of
 from cotrunk.learn.guards import GradientWatch
 from cotrunk.learn.loss_weighting import LossWeighting, loss_weighting
 from cotrunk.learn.optimizer import OPTIMIZERS, parameter_groups, schedule, start_average
@@ -21,7 +20,7 @@ from cotrunk.learn.regularize import regularizer
 from cotrunk.learn.run import Run
 from cotrunk.learn.stage import Stage
 from cotrunk.model.sharing.network import Network
-from cotrunk.model.sharing.plan import Group, is_in_encoder
+from cotrunk.model.sharing.partition import Group
 from cotrunk.progress import OnProgress
 
 SEED_STRIDE = 0x9E3779B9
@@ -71,15 +70,16 @@ def make_stage(settings: Settings, run: Run, number: int) -> Stage:
     names = tasks_in(settings, train)
     tasks = [network.tasks[name] for name in names]
     updated_by = updated_in_stage(network, names)
+    frozen, places = frozen_places(train, network.plan), network.places_of()
     trained = {
         name: parameter
         for name, parameter in network.named_parameters()
-        if updated_by[name] and not (train.freeze == "encoder" and is_in_encoder(name))
+        if updated_by[name] and places[name].name not in frozen
     }
     for name, parameter in network.named_parameters():  # an earlier stage may have frozen it
         parameter.requires_grad_(name in trained)
     weighting = weighting_of(settings, train, tasks)
-    factors = learning_rate_factors(train, network.shape.layers, list(trained))
+    factors = learning_rate_factors(train, network.plan, {name: places[name] for name in trained})
     groups = parameter_groups(trained.items(), lr=train.lr, decay=train.decay, factors=factors)
     mine = {name: run.train[name] for name in names}
     return Stage(
@@ -92,13 +92,13 @@ def make_stage(settings: Settings, run: Run, number: int) -> Stage:
         trained=trained,
         average=start_average(trained) if train.ema is not None else {},
         stream=stream,
-        forward=forward_of(run, mine, train, on_progress=run.on_progress_or_stop),
-        dev_forward=forward_of(run, run.dev, train, on_progress=run.on_progress_or_stop),
+        forward=forward_of(run, mine, frozen, on_progress=run.on_progress_or_stop),
+        dev_forward=forward_of(run, run.dev, frozen, on_progress=run.on_progress_or_stop),
         losses={task.name: loss_of(settings, task) for task in tasks},
         regularizer=regularizer(train.regularize, train.regularize_options),
         loss_weighting=weighting,
-        surgery=surgery_of(train, names, trained, updated_by, weighting),
-        watch=GradientWatch(trained, updated_by),
+        surgery=surgery_of(train, names, blocks_of(trained.items(), updated_by, places), weighting),
+        watch=GradientWatch(trained, updated_by, places),
         optimizer=OPTIMIZERS[train.optimizer](groups),
         lr=train.lr,
         schedule=schedule_of(train, steps=stream.steps),
@@ -125,17 +125,13 @@ def weighting_of(settings: Settings, train: Train, tasks: Sequence[Task]) -> Los
 
 
 def surgery_of(
-    train: Train,
-    tasks: Sequence[str],
-    trained: Mapping[str, Parameter],
-    updated_by: Mapping[str, Group],
-    weighting: LossWeighting,
+    train: Train, tasks: Sequence[str], blocks: Sequence[Block], weighting: LossWeighting
 ) -> Surgery | None:
     """None where gradients are simply added up and nobody asks for their lengths."""
     if train.gradients == "sum" and not weighting.needs_norms:
         return None
     return Surgery(
-        blocks_of(trained.items(), updated_by),
+        blocks,
         tasks,
         combiner(train.gradients, train.gradient_options),
         seed=train.seed if train.gradient_seed is None else train.gradient_seed,
@@ -149,16 +145,13 @@ def schedule_of(train: Train, *, steps: int) -> Callable[[int], float]:
 
 
 def forward_of(
-    run: Run, corpora: Mapping[str, Corpus], train: Train, *, on_progress: OnProgress
+    run: Run, corpora: Mapping[str, Corpus], frozen: frozenset[str], *, on_progress: OnProgress
 ) -> Forward:
-    """The way of rows through the network; a frozen encoder is passed only once.
-
-    Projected attention lies inside the encoder: with it there is nothing to keep.
-    """
+    """Through the whole network, or on vectors that a frozen encoder made once."""
     network = run.network
     device = next(network.parameters()).device
     live = Live(network, corpora, run.pair_formats, run.template, device)
-    if train.freeze != "encoder" or network.projected is not None:
+    if not keeps_vectors(network.plan, frozen):
         return live
     encoder = encoder_digest(network)
     features = {
@@ -171,21 +164,6 @@ def forward_of(
         if not network.tasks[task].is_about_tokens
     }
     return Cached(network, features, live, device)
-
-
-def learning_rate_factors(train: Train, layers: int, names: Sequence[str]) -> dict[str, float]:
-    """Heads at their own rate; each layer further from the heads slower by ``layer_decay``."""
-    head = (train.head_lr or train.lr) / train.lr
-    factors = {}
-    for name in names:
-        place, second = name.split(".")[:2]
-        if place == "layers":
-            factors[name] = train.layer_decay ** (layers - 1 - int(second))
-        elif place == "embeddings":
-            factors[name] = train.layer_decay**layers
-        elif place in ("heads", "neck", "pooled_norm", "projected"):
-            factors[name] = head
-    return {name: factor for name, factor in factors.items() if factor != 1}
 
 
 def loss_of(settings: Settings, task: Task) -> Loss:

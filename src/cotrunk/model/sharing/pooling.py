@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from cotrunk.data.batches.packing import Packed, RowIndex
-from cotrunk.model.heads import HeadPlan, Pooling
+from cotrunk.model.head_plan import HeadPlan, Pooling
 from cotrunk.model.sharing.owned import States
 
 
