@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 
 Scheme = Literal["bio", "iob1"]
 OUTSIDE = "O"
+LONGEST_SHOWN = 60
 UNTYPED = "_"
 """The type of a bare B or I, as in seqeval."""
 
@@ -64,11 +65,15 @@ def faults(tags: Sequence[str], scheme: Scheme) -> Iterator[TagFault]:
     for word, tag in enumerate(tags):
         prefix, entity = prefix_and_type(tag)
         if not prefix:
-            yield TagFault(word, f"a tag of scheme {scheme} is O, B-TYPE or I-TYPE", repr(tag))
+            rule = f"a tag of scheme {scheme} is O, B-TYPE or I-TYPE"
+            yield TagFault(word, rule, _shown(tag))
         if scheme == "bio" and prefix == "I" and not (end == word and type_ == entity):
-            after = f"after {tags[word - 1]!r}" if word else "at the start"
-            yield TagFault(
-                word, "under scheme bio an I- tag continues an entity", f"{tag!r} {after}"
-            )
+            after = f"after {_shown(tags[word - 1])}" if word else "at the start"
+            rule = "under scheme bio an I- tag continues an entity"
+            yield TagFault(word, rule, f"{_shown(tag)} {after}")
         if entity:
             end, type_ = word + 1, entity
+
+
+def _shown(tag: str) -> str:
+    return repr(tag) if len(tag) <= LONGEST_SHOWN else f"{tag[:LONGEST_SHOWN]!r}... (cut)"
