@@ -77,7 +77,7 @@ def f1_interval(counts_S3: np.ndarray, *, seed: int) -> tuple[float, float]:
         vectorized=True,
         paired=True,
         method="percentile",
-        random_state=np.random.default_rng(seed),
+        rng=np.random.default_rng(seed),
     )
     return float(drawn.confidence_interval.low), float(drawn.confidence_interval.high)
 

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
+from cotrunk.errors import shown
+
 Scheme = Literal["bio", "iob1"]
 OUTSIDE = "O"
-LONGEST_SHOWN = 60
 UNTYPED = "_"
 """The type of a bare B or I, as in seqeval."""
 
@@ -66,14 +67,10 @@ def faults(tags: Sequence[str], scheme: Scheme) -> Iterator[TagFault]:
         prefix, entity = prefix_and_type(tag)
         if not prefix:
             rule = f"a tag of scheme {scheme} is O, B-TYPE or I-TYPE"
-            yield TagFault(word, rule, _shown(tag))
+            yield TagFault(word, rule, shown(tag))
         if scheme == "bio" and prefix == "I" and not (end == word and type_ == entity):
-            after = f"after {_shown(tags[word - 1])}" if word else "at the start"
+            after = f"after {shown(tags[word - 1])}" if word else "at the start"
             rule = "under scheme bio an I- tag continues an entity"
-            yield TagFault(word, rule, f"{_shown(tag)} {after}")
+            yield TagFault(word, rule, f"{shown(tag)} {after}")
         if entity:
             end, type_ = word + 1, entity
-
-
-def _shown(tag: str) -> str:
-    return repr(tag) if len(tag) <= LONGEST_SHOWN else f"{tag[:LONGEST_SHOWN]!r}... (cut)"

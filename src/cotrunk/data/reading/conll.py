@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 
 from cotrunk.data.reading.formats import LONGEST_CELL, Fault, Record, Table
-from cotrunk.data.reading.labels import shown
 from cotrunk.errors import UserError, plural
 
 SNIFFED_LINES = 1000
@@ -118,6 +117,6 @@ def _encoding_fault(line: str) -> str | None:
     try:
         line.encode()
     except UnicodeEncodeError as error:
-        around = shown(line[max(0, error.start - 10) : error.start + 10])
-        return f"a line must be UTF-8; character {error.start + 1:,} is not: {around}"
+        around = line[max(0, error.start - 10) : error.start + 10]
+        return f"a line must be UTF-8; character {error.start + 1:,} is not: {around!r}"
     return None
