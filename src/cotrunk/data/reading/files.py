@@ -10,13 +10,15 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from cotrunk.data.reading.conll import read_conll
 from cotrunk.data.reading.formats import Quoting, Table, read_delimited, read_objects, read_parquet
 from cotrunk.errors import UserError
 
 SNIFFED_BYTES = 1 << 16
 DELIMITED = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 OBJECTS = (".jsonl", ".ndjson")
-KNOWN = (*DELIMITED, *OBJECTS, ".parquet")
+CONLL = (".conll", ".bio", ".iob")
+KNOWN = (*DELIMITED, *OBJECTS, ".parquet", *CONLL)
 ALIKE = 0.7
 BOM = b"\xef\xbb\xbf"
 MAGIC = {
@@ -47,9 +49,17 @@ WEB_PAGE = re.compile(rb"<(!doctype )?html", re.IGNORECASE)
 
 @contextlib.contextmanager
 def open_table(
-    path: Path, *, needed: Sequence[str], quoting: Quoting, place: str
+    path: Path,
+    *,
+    needed: Sequence[str],
+    quoting: Quoting,
+    place: str,
+    columns: Sequence[str] = (),
 ) -> Iterator[Table]:
-    """The format follows from the ending, the delimiter from a header that shows ``needed``."""
+    """The format follows from the ending, the delimiter from a header that shows ``needed``.
+
+    ``columns`` names the columns of a CoNLL file, which has no header.
+    """
     suffix = path.suffix.lower()
     try:
         if path.is_dir():
@@ -68,6 +78,9 @@ def open_table(
             text = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
             try:
                 share = partial(_share_read, stream)
+                if suffix in CONLL:
+                    yield replace(read_conll(text, place, columns=columns), share=share)
+                    return
                 _check_is_named_for_its_format(head, place, suffix)
                 if suffix in OBJECTS:
                     yield replace(read_objects(text, place), share=share)

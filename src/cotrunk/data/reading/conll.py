@@ -1,0 +1,122 @@
+"""CoNLL files: a word per line with its columns, blank lines between sentences -> records."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
+
+from cotrunk.data.reading.formats import LONGEST_CELL, Fault, Record, Table
+from cotrunk.errors import UserError, plural
+
+SNIFFED_LINES = 1000
+LONGEST_SENTENCE = 10_000
+DOCUMENT_START = "-DOCSTART-"
+COMMENT = "# "
+BLANKS = re.compile("[ \t]+")
+
+Split = Callable[[str], list[str]]
+Numbered = tuple[int, str]
+"""A line with its number, counted from 1."""
+
+
+def read_conll(text: Iterable[str], place: str, *, columns: Sequence[str] = ()) -> Table:
+    """One record per sentence, its line that of the first word; a cell is a list of words or tags.
+
+    ``columns`` names the columns. Without it the first is "tokens", the last "tags", the second
+    "column2" and so on. Columns are separated by tabs if the first line has one, else by blanks.
+    """
+    lines = enumerate(text, 1)
+    opening = list(islice(lines, SNIFFED_LINES))
+    number, first = _first_word(opening, place)
+    split = _by_tabs if "\t" in first else _by_blanks
+    width = len(split(first))
+    if columns and len(columns) != width:
+        named = plural(len(columns), "name")
+        raise UserError(f"{place}:{number}: columns has {named}; found {plural(width, 'column')}")
+    names = list(columns) or _usual_names(width)
+
+    def select(wanted: Sequence[str]) -> Iterator[Record]:
+        chosen = [names.index(name) for name in wanted]
+        for line, words in _sentences(chain(opening, lines), split, width):
+            if isinstance(words, Fault):
+                yield line, words
+            else:
+                yield line, tuple([word[column] for word in words] for column in chosen)
+
+    return Table(place, names, line=0, numbered=True, select=select)
+
+
+def _first_word(opening: Sequence[Numbered], place: str) -> Numbered:
+    """The line that shows how columns are separated; "# O" could be a word or a comment."""
+    words = [entry for entry in opening if not _is_break(entry[1])]
+    certain = [entry for entry in words if not entry[1].startswith(COMMENT)]
+    if not words:
+        rest = f" in its first {SNIFFED_LINES:,} lines" if len(opening) == SNIFFED_LINES else ""
+        raise UserError(f"{place}: the file holds no sentence{rest}")
+    return (certain or words)[0]
+
+
+def _usual_names(width: int) -> list[str]:
+    if width == 1:  # words to be tagged
+        return ["tokens"]
+    return ["tokens", *(f"column{number}" for number in range(2, width)), "tags"]
+
+
+def _sentences(
+    lines: Iterable[Numbered], split: Split, width: int
+) -> Iterator[tuple[int, list[list[str]] | Fault]]:
+    """A sentence is faulty as a whole, at the line of its first fault."""
+    start, words = 0, list[list[str]]()
+    fault: tuple[int, Fault] | None = None
+    for number, line in chain(lines, [(0, "")]):
+        if _is_break(line):
+            if start:
+                yield fault or (start, words)
+            start, words, fault = 0, [], None
+            continue
+        cells = split(line)
+        # "#" is also a word, so a comment must stand above its sentence and look like no word.
+        if not start and line.startswith(COMMENT) and len(cells) != width:
+            continue
+        start = start or number
+        if fault is None and (reason := _fault(line, cells, width, above=len(words))):
+            fault = number, Fault(reason)
+        elif fault is None:
+            words.append(cells)
+
+
+def _is_break(line: str) -> bool:
+    return line.startswith(DOCUMENT_START) or not line.strip(" \t\r\n")
+
+
+def _by_tabs(line: str) -> list[str]:
+    return line.rstrip("\r\n").split("\t")
+
+
+def _by_blanks(line: str) -> list[str]:
+    # Not str.split(): a no-break space is part of a word.
+    return BLANKS.split(line.strip(" \t\r\n"))
+
+
+def _fault(line: str, cells: Sequence[str], width: int, *, above: int) -> str | None:
+    if len(cells) != width:
+        return f"found {plural(len(cells), 'column')}, the first line has {width}"
+    if above == LONGEST_SENTENCE:
+        hint = "is the blank line between sentences missing?"
+        return f"a sentence must not exceed {LONGEST_SENTENCE:,} words ({hint})"
+    if len(line) > LONGEST_CELL:
+        return f"a line must not exceed {LONGEST_CELL:,} characters; found {len(line):,}"
+    if "\0" in line:
+        return f"a line must not hold NUL; found it as character {line.index(chr(0)) + 1:,}"
+    empty = next((column for column, cell in enumerate(cells, 1) if not cell.strip()), None)
+    if empty:
+        return f"column {empty} is empty"
+    return None if line.isascii() else _encoding_fault(line)
+
+
+def _encoding_fault(line: str) -> str | None:
+    try:
+        line.encode()
+    except UnicodeEncodeError as error:
+        around = line[max(0, error.start - 10) : error.start + 10]
+        return f"a line must be UTF-8; character {error.start + 1:,} is not: {around!r}"
+    return None

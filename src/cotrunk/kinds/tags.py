@@ -1,0 +1,230 @@
+"""A label for each word: entities (``bio``, ``iob1``) or plain tags, such as parts of speech."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import isnan
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+import numpy as np
+
+from cotrunk.errors import did_you_mean, shown
+from cotrunk.kinds.classes import Classes, names_of
+from cotrunk.kinds.entity_f1 import EntityCounts, count_entities, f1, f1_interval, precision, recall
+from cotrunk.kinds.kind import Answer, Kind, by_row, mean_by_row
+from cotrunk.kinds.metrics import Metric, Score, measure
+from cotrunk.kinds.spans import OUTSIDE, faults, prefix_and_type, spans
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from cotrunk.kinds.kind import Loss
+
+FROM_TRAIN: Literal["from-train"] = "from-train"
+LISTED_CLASSES = 20
+NO_TAG = "-"
+
+
+@dataclass(frozen=True)
+class Tags(Kind):
+    """A target is the class of each word, which the head answers at the word's first piece.
+
+    A word without one was cut off, and its outputs are NaN: it is outside all entities, or, if
+    plain, has no tag and counts as wrong.
+    """
+
+    level: ClassVar[Literal["sequence", "token"]] = "token"
+    width: ClassVar[int | None] = None
+    reads_words: ClassVar[bool] = True
+    lists_classes: ClassVar[bool] = True
+    losses: ClassVar[tuple[str, ...]] = ("cross-entropy",)
+    smoothed_losses: ClassVar[tuple[str, ...]] = ("cross-entropy",)
+
+    classes: tuple[str, ...] | Literal["from-train"] = FROM_TRAIN
+    scheme: Literal["bio", "iob1", "plain"] = "bio"
+    metric: Literal["", "entity-f1", "accuracy"] = ""
+
+    def __post_init__(self) -> None:
+        if not self.metric:
+            usual = "accuracy" if self.scheme == "plain" else "entity-f1"
+            object.__setattr__(self, "metric", usual)
+        if self.metric == "entity-f1" and self.scheme == "plain":
+            raise ValueError('metric = "entity-f1" needs scheme "bio" or "iob1", not "plain"')
+        if not self.needs_fitting:
+            self._check_names(names_of(self.names))
+
+    def _check_names(self, names: tuple[str, ...]) -> None:
+        for name in names:
+            if not name or any(map(str.isspace, name)):
+                raise ValueError(f"classes: a tag must not hold blanks; found {shown(name)}")
+        if self.scheme == "plain":
+            return
+        for name in names:
+            if not prefix_and_type(name)[0]:
+                rule = f"a tag of scheme {self.scheme} is O, B-TYPE or I-TYPE"
+                raise ValueError(f"classes: {rule}; found {shown(name)}")
+        if OUTSIDE not in names:
+            raise ValueError(f"classes: scheme {self.scheme} needs the tag {OUTSIDE!r}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        assert isinstance(self.classes, tuple), "classes are not known before fitting"
+        return self.classes
+
+    @property
+    def outputs(self) -> int:
+        return len(self.names)
+
+    @cached_property
+    def word(self) -> Classes:
+        """The kind of one word's label."""
+        return Classes(classes=self.names)
+
+    @cached_property
+    def _index(self) -> Mapping[str, float]:
+        return {name: float(index) for index, name in enumerate(self.names)}
+
+    def is_empty(self, raw: object) -> bool:
+        return super().is_empty(raw) or raw == []
+
+    def read(self, raw: object) -> tuple[float, ...]:
+        """Words are counted from 1 in what is wrong."""
+        if not isinstance(raw, list | tuple):
+            raise ValueError(f"tags must be a list, one for each word; found {shown(raw)}")
+        for number, tag in enumerate(raw, 1):
+            if not isinstance(tag, str) or tag not in self._index:
+                raise ValueError(f"word {number}: {self._not_a_class(tag)}")
+        for fault in faults(raw, self.scheme) if self.scheme != "plain" else ():
+            found = f'{fault.found} (scheme = "iob1" allows it)'
+            raise ValueError(f"word {fault.word + 1}: {fault.rule}; found {found}")
+        return tuple([self._index[tag] for tag in raw])
+
+    def _not_a_class(self, tag: object) -> str:
+        listed = ", ".join(map(repr, self.names[:LISTED_CLASSES]))
+        more = ", ..." if self.outputs > LISTED_CLASSES else ""
+        hint = did_you_mean(tag, self.names) if isinstance(tag, str) else ""
+        return f"a tag must be one of {listed}{more}; found {shown(tag)}{hint}"
+
+    @property
+    def needs_fitting(self) -> bool:
+        return self.classes == FROM_TRAIN
+
+    def fitted(self, raw_labels: Iterable[object]) -> Self:
+        """The tags that occur; of an entity type both, because other files may have the other.
+
+        What is not a tag is left to ``read``, which says where it is.
+        """
+        seen = {tag for raw in raw_labels if isinstance(raw, list | tuple) for tag in raw}
+        names = sorted(tag for tag in seen if isinstance(tag, str) and tag.strip())
+        if self.scheme != "plain":
+            types = sorted({tag[1:] for tag in names if prefix_and_type(tag)[1]})
+            names = [OUTSIDE, *(prefix + ending for ending in types for prefix in "BI")]
+        return replace(self, classes=tuple(names))
+
+    def make_loss(self, name: str, smoothing: float) -> "Loss":
+        return self.word.make_loss(name, smoothing)
+
+    def divergence(self, a_NO: "Tensor", b_NO: "Tensor") -> "Tensor":
+        return self.word.divergence(a_NO, b_NO)
+
+    def probabilities(self, logit_NO: "Tensor") -> "Tensor":
+        return self.word.probabilities(logit_NO)
+
+    def probe_targets(self, unit: "Tensor") -> "Tensor":
+        return self.word.probe_targets(unit)
+
+    def unreachable(self, low: float, high: float) -> tuple[str, str] | None:
+        return self.word.unreachable(low, high)
+
+    def histogram(self, target: np.ndarray) -> dict[str, int]:
+        return self.word.histogram(target)
+
+    def predict_labels(self, output: np.ndarray) -> np.ndarray:
+        """The class of each word; NaN for a plain one that was cut off."""
+        label_N = self.word.predict_labels(output)
+        if self.scheme == "plain":
+            return label_N
+        return np.where(np.isnan(label_N), self._index[OUTSIDE], label_N)
+
+    def metrics(self) -> Mapping[str, Metric]:
+        """Those of words; entities need to know where a row ends."""
+        return self.word.metrics()
+
+    def scores(
+        self,
+        output: np.ndarray,
+        target: np.ndarray,
+        *,
+        counts: np.ndarray | None = None,
+        seed: int = 0,
+    ) -> Score:
+        assert counts is not None
+        if not np.isfinite(output).any():  # nothing was cut off here: the network diverged
+            nothing = float("nan")
+            return Score(self.metric, nothing, nothing, nothing, len(counts), nothing)
+        decided_N = self._decided(output)
+        words = measure(self.metrics(), "accuracy", decided_N, target, seed=seed)
+        words = replace(words, rows=len(counts))
+        if self.scheme == "plain":
+            return replace(words, per_class=self.word.per_class(decided_N, target))
+        found = count_entities(self._tags(target, counts), self._tags(decided_N, counts))
+        return self._with_entities(words, found, seed=seed)
+
+    def _with_entities(self, words: Score, found: EntityCounts, *, seed: int) -> Score:
+        """``per_class`` is the F1 of each type of entity."""
+        total_3 = found.total_3
+        more = words.more | {
+            "entity-f1": f1(total_3),
+            "precision": precision(total_3),
+            "recall": recall(total_3),
+        }
+        both = replace(
+            words, more=more, per_class={name: f1(own_3) for name, own_3 in found.by_type.items()}
+        )
+        if self.metric == "accuracy":
+            return both
+        value, (low, high) = f1(total_3), f1_interval(found.sentence_S3, seed=seed)
+        return replace(both, metric="entity-f1", score=value, low=low, high=high, unit=value)
+
+    def _decided(self, output: np.ndarray) -> np.ndarray:
+        """The class of each word, or the number of classes, which is none of them."""
+        label_N = self.predict_labels(output)
+        return np.where(np.isnan(label_N), self.outputs, label_N)
+
+    def changed(self, one: np.ndarray, other: np.ndarray) -> float:
+        return float(np.mean(self._decided(one) != self._decided(other)))
+
+    def _tags(self, label_N: np.ndarray, counts: np.ndarray) -> list[list[Any]]:
+        return [self.label_name(label) for label in by_row(label_N, counts)]
+
+    def baseline(self, target: np.ndarray) -> float:
+        """Of the commonest tag; as the answer to everything, it finds no entity."""
+        return 0.0 if self.metric == "entity-f1" else self.word.baseline(target)
+
+    def errors(
+        self, output: np.ndarray, target: np.ndarray, *, counts: np.ndarray | None = None
+    ) -> np.ndarray:
+        """The mean over words of 1 - probability of the gold tag."""
+        error_N = self.word.errors(output, target)
+        wrong_N = self.predict_labels(output) != target
+        return mean_by_row(np.where(np.isnan(error_N), wrong_N, error_N), counts)
+
+    def label_name(self, label: Any) -> list[str | None]:
+        """The tags of a row; None for a plain word that was cut off."""
+        return [None if isnan(index) else self.names[int(index)] for index in label.tolist()]
+
+    def spelled(self, label: Any) -> str:
+        return " ".join(tag or NO_TAG for tag in self.label_name(label))
+
+    def answers(self, output: np.ndarray, *, counts: np.ndarray | None = None) -> list[Answer]:
+        assert counts is not None
+        rows = self._tags(self.predict_labels(output), counts)
+        if self.scheme == "plain":
+            return [Answer(tags) for tags in rows]
+        return [Answer(tags, more={"spans": list(map(list, spans(tags)))}) for tags in rows]
+
+    def to_json(self, answer: Answer) -> dict[str, object]:
+        return {"prediction": answer.prediction} | dict(answer.more)
+
+    def to_columns(self, task: str, answer: Answer) -> dict[str, object]:
+        return {task: " ".join(tag or NO_TAG for tag in answer.prediction)}
