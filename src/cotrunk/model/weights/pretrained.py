@@ -12,7 +12,11 @@ from cotrunk.errors import UserError
 from cotrunk.model.encoder.shape import Shape, named, shape_from_config
 from cotrunk.model.weights.files import digest, read_json, read_tensors, weight_files
 from cotrunk.model.weights.hub import hub_folder
-from cotrunk.model.weights.rename import from_hugging_face, to_hugging_face
+from cotrunk.model.weights.rename import (
+    from_hugging_face,
+    masked_head_problem,
+    to_hugging_face,
+)
 from cotrunk.model.weights.tokenizer import character_tokenizer, read_tokenizer, tokenizer_file
 
 __all__ = ["Pretrained", "find", "from_hugging_face", "load_tokenizer", "to_hugging_face"]
@@ -27,7 +31,8 @@ LIKE_A_PATH = ("./", "../", "/", "~")
 class Pretrained:
     """An encoder at hand: its shape, its tensors under our names, and its tokenizer.
 
-    ``tensors`` is empty for random weights and lacks ``pooler.*`` where the files hold none.
+    ``tensors`` is empty for random weights and lacks ``pooler.*`` where the files hold none, and
+    ``mlm.*``, the head for masked words, where ``masked_head_problem`` says why.
     ``tokenizer`` is a tokenizer.json, vocab.txt or vocab.json, and None for random weights.
     ``digest`` is the SHA-256 of the weights, empty for random ones.
     """
@@ -37,6 +42,7 @@ class Pretrained:
     tensors: dict[str, Tensor] = field(repr=False)
     tokenizer: Path | None
     digest: str
+    masked_head_problem: str | None = "the weights are random"
 
 
 def find(weights: str, *, base: Path) -> Pretrained:
@@ -95,12 +101,14 @@ def _minilm(weights: str) -> Pretrained:
 def _from_folder(weights: str, folder: Path, *, sha256: str) -> Pretrained:
     config = folder / "config.json"
     shape = shape_from_config(read_json(config), str(config))
+    published = read_tensors(weight_files(folder))
     return Pretrained(
         weights,
         shape,
-        tensors=from_hugging_face(read_tensors(weight_files(folder)), shape, str(folder)),
+        tensors=from_hugging_face(published, shape, str(folder)),
         tokenizer=tokenizer_file(folder),
         digest=sha256,
+        masked_head_problem=masked_head_problem(published, shape),
     )
 
 
