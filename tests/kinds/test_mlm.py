@@ -97,6 +97,12 @@ def test_a_loss_that_is_not_finite_gives_no_score(broken):
     assert np.isnan(bound().predict_labels(evidence)).tolist() == [True, False]
 
 
+def test_sites_that_were_cut_off_do_not_count():
+    evidence = np.array([[0.5, 1, 7], [1.5, 0, 3]], np.float32)
+    longer = np.concatenate([evidence, np.full((3, 3), np.nan, np.float32)])
+    assert bound().scores(longer, np.zeros(0)) == bound().scores(evidence, np.zeros(0))
+
+
 def test_no_site_at_all_gives_no_score():
     assert np.isnan(bound().scores(np.zeros((0, 3), np.float32), np.zeros(0)).score)
 

@@ -8,6 +8,7 @@ import transformers
 
 from cotrunk.data.batches.packing import pack
 from cotrunk.kinds.masking import make_vocabulary, mask_texts
+from cotrunk.learn.optimizer import AdamW
 from cotrunk.model.encoder.dropout import NO_DROPOUT
 from cotrunk.model.encoder.embeddings import Embeddings
 from cotrunk.model.encoder.layer import Layer
@@ -173,3 +174,28 @@ def test_evidence_in_blocks_is_that_of_all_sites_at_once(sites):
     torch.testing.assert_close(found, keep(ours.mlm(x_ND, table_VD), target_N))
     assert max(sizes[:-1]) <= SITES_PER_BLOCK
     assert not found.requires_grad
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_it_learns_that_a_text_repeats_one_word_when_each_step_masks_afresh(parts):
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    ours, random = Packed(both("bert", torch.float32)[2]), np.random.default_rng(0)
+    texts = [np.full(12, word) for word in random.integers(5, WORDS, size=8)]
+    for table in (ours.embeddings.words, ours.embeddings.positions):
+        table.weight.data *= 0.1  # torch draws tables far larger than BERT's
+    optimizer = AdamW([{"params": list(ours.parameters()), "lr": 1e-2}])
+    losses = []
+    for _ in range(80):
+        optimizer.zero_grad(set_to_none=True)
+        for some in np.array_split(np.arange(8), parts):
+            found = mask_texts([texts[row] for row in some], VOCABULARY, random)
+            site_N = np.concatenate([12 * row + one.site for row, one in enumerate(found)])
+            target_N = torch.from_numpy(np.concatenate([one.target for one in found]))
+            x_ND = ours.states([one.ids for one in found])[site_N]
+            loss = F.cross_entropy(ours.mlm(x_ND, ours.embeddings.words.weight), target_N)
+            (loss / parts).backward()
+            losses.append(loss.item())
+        optimizer.step()
+    # Knowing the eight words without looking at the text would leave log 8.
+    assert np.mean(losses[-10 * parts :]) < 0.5 * np.log(8)

@@ -34,8 +34,6 @@ class MaskedWords(Kind):
     in_overall: ClassVar[bool] = False
     is_tied_to_words: ClassVar[bool] = True
     """The head's output layer is the encoder's word table."""
-    changes_tokens: ClassVar[bool] = True
-    """``prepared`` changes token ids, so the vectors of a frozen encoder cannot be cached."""
     losses: ClassVar[tuple[str, ...]] = ("cross-entropy",)
     smoothed_losses: ClassVar[tuple[str, ...]] = ("cross-entropy",)
 
@@ -104,9 +102,13 @@ class MaskedWords(Kind):
         counts: np.ndarray | None = None,  # noqa: ARG002
         seed: int = 0,  # noqa: ARG002
     ) -> Score:
-        """Of the evidence alone, because a corpus has no targets."""
-        loss, hit, _ = output.astype(np.float64).T
-        nothing, sites = math.nan, len(output)
+        """Of the evidence alone, because a corpus has no targets.
+
+        Sites that were cut off with the end of a long text have no evidence, and do not count.
+        """
+        asked = output[~np.isnan(output[:, 1])]
+        loss, hit, _ = asked.astype(np.float64).T
+        nothing, sites = math.nan, len(asked)
         if not sites or not np.isfinite(loss).all():
             return Score(self.metric, nothing, nothing, nothing, sites, unit=None)
         mean = float(loss.mean())
