@@ -4,11 +4,17 @@ import pytest
 import torch
 import transformers
 from published import EVERYWHERE, TINY, add_vocabulary, complaint, reference, rewrite, same
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from torch.testing import assert_close
 
-from cotrunk.model.encoder.shape import NAMED, config_from_shape, tensor_sizes
+from cotrunk.model.encoder.shape import (
+    NAMED,
+    config_from_shape,
+    masked_head_sizes,
+    tensor_sizes,
+)
 from cotrunk.model.weights.pretrained import find, from_hugging_face, to_hugging_face
+from cotrunk.model.weights.rename import DECODERS, masked_head_problem
 
 
 @pytest.mark.parametrize("shard", ["1GB", "20KB"])
@@ -55,7 +61,88 @@ def test_heads_of_other_tasks_and_their_prefix_are_dropped(model):
     headed = model(model.config_class.from_dict(config_from_shape(shape)))
     ours = from_hugging_face(headed.state_dict(), shape, "here")
     bare = headed.base_model.state_dict()
-    same(to_hugging_face(ours, shape), bare)
+    encoder = {name: tensor for name, tensor in ours.items() if not name.startswith("mlm.")}
+    same(to_hugging_face(encoder, shape), bare)
+
+
+MASKED_LM = {
+    "tiny": transformers.BertForMaskedLM,
+    "tiny-roberta": transformers.RobertaForMaskedLM,
+    "tiny-distilbert": transformers.DistilBertForMaskedLM,
+}
+
+
+def masked_lm(name):
+    model = MASKED_LM[name]
+    torch.manual_seed(0)
+    made = model(model.config_class.from_dict(config_from_shape(NAMED[name])))
+    for parameter in made.parameters():  # biases and norms start at 0 and 1: make them differ
+        parameter.data += 0.1 * torch.randn_like(parameter)
+    return made
+
+
+@pytest.mark.parametrize("name", MASKED_LM)
+def test_a_head_for_masked_words_comes_back_bit_equal(name, tmp_path):
+    model = masked_lm(name)
+    model.save_pretrained(tmp_path / "a")
+    add_vocabulary(tmp_path / "a")
+    found = find(str(tmp_path / "a"), base=EVERYWHERE)
+    assert found.masked_head_problem is None
+    head = {key: value for key, value in found.tensors.items() if key.startswith("mlm.")}
+    assert {key.removeprefix("mlm."): tuple(value.shape) for key, value in head.items()} == (
+        masked_head_sizes(found.shape)
+    )
+    same(to_hugging_face(found.tensors, found.shape), load_file(tmp_path / "a/model.safetensors"))
+
+
+@pytest.mark.parametrize("name", MASKED_LM)
+def test_transformers_reads_the_head_that_was_written_back(name, tmp_path):
+    model = masked_lm(name).eval()
+    ours = from_hugging_face(model.state_dict(), NAMED[name], "here")
+    model.config.save_pretrained(tmp_path)
+    save_file(to_hugging_face(ours, NAMED[name]), tmp_path / "model.safetensors", {"format": "pt"})
+    again = type(model).from_pretrained(tmp_path).eval()
+    ids = torch.arange(12).view(2, 6)
+    assert_close(again(ids).logits, model(ids).logits, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("name", MASKED_LM)
+def test_a_head_that_is_not_tied_to_the_word_table_is_left_out_and_named(name):
+    published = dict(masked_lm(name).state_dict())
+    decoder = DECODERS[NAMED[name].family]
+    assert masked_head_problem(published, NAMED[name]) is None
+    published[decoder] = published[decoder] + 1
+    assert masked_head_problem(published, NAMED[name]) == (
+        f"{decoder} of the weights differs from the word table"
+    )
+    ours = from_hugging_face(published, NAMED[name], "here")
+    assert not any(key.startswith("mlm.") for key in ours)
+    assert ours.keys() == tensor_sizes(NAMED[name]).keys() - (
+        {"pooler.weight", "pooler.bias"} if NAMED[name].pooler else set()
+    )
+
+
+def test_half_a_head_for_masked_words_is_left_out_and_named():
+    published = dict(masked_lm("tiny").state_dict())
+    del published["cls.predictions.transform.LayerNorm.bias"]
+    problem = masked_head_problem(published, NAMED["tiny"])
+    assert problem == (
+        "the weights' head for masked words lacks cls.predictions.transform.LayerNorm.bias"
+    )
+    ours = from_hugging_face(published, NAMED["tiny"], "here")
+    assert not any(key.startswith("mlm.") for key in ours)
+
+
+def test_a_head_for_another_vocabulary_is_left_out_and_named():
+    published = dict(masked_lm("tiny").state_dict())
+    published["cls.predictions.bias"] = torch.zeros(7)
+    problem = masked_head_problem(published, NAMED["tiny"])
+    assert problem == "cls.predictions.bias of the weights is not [300] numbers"
+
+
+def test_bare_weights_have_no_head_for_masked_words():
+    problem = masked_head_problem(reference("tiny").state_dict(), NAMED["tiny"])
+    assert problem == "the weights have no head for masked words"
 
 
 def test_old_names_and_buffers_are_understood(folder):

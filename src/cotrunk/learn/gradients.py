@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from cotrunk.learn.combine import Combiner, State
-from cotrunk.learn.sparse import coalesced, dot
+from cotrunk.learn.sparse import add, coalesced, dot
 from cotrunk.model.sharing.partition import Group
 from cotrunk.model.sharing.place import Place
 from cotrunk.model.weights.initial import generator
@@ -70,7 +70,7 @@ class Surgery:
         for parameter in (p for block in self.blocks for p in block.parameters):
             grad, parameter.grad = parameter.grad, None
             if grad is not None:
-                whole = mine[parameter].add_(grad) if parameter in mine else grad
+                whole = add(mine[parameter], grad) if parameter in mine else grad
                 mine[parameter] = coalesced(whole)
 
     @torch.no_grad()
@@ -149,7 +149,7 @@ class Surgery:
                 if parameter.grad is None:
                     parameter.grad = grad if weight == 1 else grad.mul_(weight)
                 else:
-                    parameter.grad.add_(grad, alpha=weight)
+                    parameter.grad = add(parameter.grad, grad, weight=weight)
 
 
 def _cosines(gramian: Tensor, tasks: Sequence[str]) -> dict[str, float]:

@@ -16,6 +16,7 @@ from cotrunk.data.batches.stream import Batch
 from cotrunk.infer.threads import in_order
 from cotrunk.kinds.rows import LoadedRows
 from cotrunk.kinds.task import Task
+from cotrunk.learn.sparse import add
 from cotrunk.learn.stage import Stage
 from cotrunk.model.encoder.dropout import DropoutStream
 from cotrunk.model.sharing.network import Perturb, identity
@@ -104,7 +105,7 @@ def add_gradients(
         for microbatch, (loss, grads) in zip(microbatches, found, strict=True):
             for parameter, grad in zip(parameters, grads, strict=True):
                 if grad is not None:
-                    parameter.grad = grad if parameter.grad is None else parameter.grad.add_(grad)
+                    parameter.grad = grad if parameter.grad is None else add(parameter.grad, grad)
             yield microbatch, loss
 
 

@@ -1,7 +1,8 @@
 """Gradients of the word table: a batch touches a few hundred of its 30,000 rows.
 
 They stay row-sparse while tasks are compared, combined and clipped, and become dense only for the
-optimizer, whose moments decay in every row.
+optimizer, whose moments decay in every row. A task that predicts words moves every row, so its
+gradient is dense; sums and inner products take both.
 """
 
 from collections.abc import Iterable
@@ -20,10 +21,24 @@ def coalesced(grad: Tensor) -> Tensor:
     return grad.coalesce() if grad.is_sparse else grad
 
 
+def add(total: Tensor, grad: Tensor, *, weight: float = 1.0) -> Tensor:
+    """``total + weight * grad`` in the memory of one of them; the other must not be used again.
+
+    A row-sparse total cannot take in a dense gradient, so there the gradient takes in the total.
+    """
+    if total.is_sparse and not grad.is_sparse:
+        return (grad if weight == 1 else grad.mul_(weight)).add_(total)
+    return total.add_(grad, alpha=weight)
+
+
 def dot(left: Tensor, right: Tensor) -> Tensor:
-    """The inner product of two gradients of one parameter."""
-    if left.is_sparse and left is not right:
+    """The inner product of two coalesced gradients of one parameter."""
+    if left.is_sparse and right.is_sparse and left is not right:
         return (left * right).values().sum()
+    if left.is_sparse != right.is_sparse:
+        rows, whole = (left, right) if left.is_sparse else (right, left)
+        touched = whole.index_select(0, rows.indices()[0])
+        return torch.dot(rows.values().flatten(), touched.flatten())
     return torch.dot(entries(left).flatten(), entries(right).flatten())
 
 

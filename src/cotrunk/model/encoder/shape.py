@@ -203,6 +203,15 @@ def pooler_sizes(shape: Shape) -> dict[str, Size]:
     return {"weight": (shape.width, shape.width), "bias": (shape.width,)}
 
 
+def masked_head_sizes(shape: Shape) -> dict[str, Size]:
+    """Of the head that predicts masked words: it is scored against the word table."""
+    return {
+        **_linear("dense", shape.width, shape.width),
+        **_norm("norm", shape.width),
+        "bias": (shape.vocabulary,),
+    }
+
+
 def tensor_sizes(shape: Shape) -> dict[str, Size]:
     """Every tensor of the published encoder, under our names."""
     sizes = {f"embeddings.{name}": size for name, size in embeddings_sizes(shape).items()}

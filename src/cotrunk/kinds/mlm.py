@@ -1,0 +1,174 @@
+"""Masked language modelling: the words that were masked in a text."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from cotrunk.kinds.kind import Kind, mean_by_row
+from cotrunk.kinds.masking import Vocabulary, mask_texts
+from cotrunk.kinds.metrics import Metric, Score, accuracy, wilson
+from cotrunk.kinds.rows import LoadedRows, TokenIds
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from cotrunk.kinds.kind import Loss
+
+
+@dataclass(frozen=True)
+class MaskedWords(Kind):
+    """A target is the id of the token that stood at a site; each batch is masked afresh.
+
+    What an evaluation keeps of each site is its loss, whether the prediction is right (1 or 0), and
+    the predicted id: the scores of all words would be 30,000 numbers.
+    """
+
+    level: ClassVar = "token"
+    width: ClassVar[int | None] = None
+    has_labels: ClassVar[bool] = False
+    can_answer: ClassVar[bool] = False
+    in_overall: ClassVar[bool] = False
+    is_tied_to_words: ClassVar[bool] = True
+    """The head's output layer is the encoder's word table."""
+    losses: ClassVar[tuple[str, ...]] = ("cross-entropy",)
+    smoothed_losses: ClassVar[tuple[str, ...]] = ("cross-entropy",)
+
+    rate: float = 0.15
+    whole_words: bool = False
+    first_only: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 < self.rate < 1:
+            raise ValueError(f"rate = {self.rate:g}: must be between 0 and 1, as in 0.15")
+
+    @property
+    def metric(self) -> str:
+        return "accuracy"
+
+    def reading_key(self) -> list[object]:
+        return [MaskedWords.__qualname__]  # a corpus has no targets: masking makes them
+
+    def texts_read(self, texts: int) -> int:
+        """How many of a row's texts are read at all."""
+        return 1 if self.first_only else texts
+
+    def bound(self, vocabulary: Vocabulary) -> "BoundMaskedWords":  # type: ignore[override]
+        if vocabulary.mask is None:
+            raise ValueError(
+                'kind = "mlm" needs a mask token such as [MASK] or <mask>, but the tokenizer of '
+                "the encoder has none; choose another encoder.weights"
+            )
+        options = {option.name: getattr(self, option.name) for option in fields(MaskedWords)}
+        return BoundMaskedWords(**options, vocabulary=vocabulary)
+
+    def make_loss(self, name: str, smoothing: float) -> "Loss":  # noqa: ARG002
+        from cotrunk.kinds.losses import cross_entropy
+
+        return partial(cross_entropy, smoothing=smoothing)
+
+    def divergence(self, a_NO: "Tensor", b_NO: "Tensor") -> "Tensor":
+        """``KL(a|b) + KL(b|a)``, which is ``sum (p - q)(log p - log q)``, so never below 0."""
+        log_p_NO, log_q_NO = a_NO.log_softmax(1), b_NO.log_softmax(1)
+        return ((log_p_NO.exp() - log_q_NO.exp()) * (log_p_NO - log_q_NO)).sum(1)
+
+    def probabilities(self, logit_NO: "Tensor") -> "Tensor":
+        return logit_NO.softmax(-1)
+
+    def evidence(self, output_NO: "Tensor", target: "Tensor") -> "Tensor":
+        import torch
+
+        from cotrunk.kinds.losses import cross_entropy
+
+        predicted_N = output_NO.argmax(1)
+        parts = (cross_entropy(output_NO, target), predicted_N == target.long(), predicted_N)
+        return torch.stack([part.float() for part in parts], dim=1)
+
+    def predict_labels(self, output: np.ndarray) -> np.ndarray:
+        loss, _, predicted = output.astype(np.float64).T
+        return np.where(np.isfinite(loss), predicted, np.nan)
+
+    def metrics(self) -> Mapping[str, Metric]:
+        return {"accuracy": Metric("accuracy", accuracy, is_share=True)}
+
+    def scores(
+        self,
+        output: np.ndarray,
+        target: np.ndarray,  # noqa: ARG002
+        *,
+        counts: np.ndarray | None = None,  # noqa: ARG002
+        seed: int = 0,  # noqa: ARG002
+    ) -> Score:
+        """Of the evidence alone, because a corpus has no targets.
+
+        Sites that were cut off with the end of a long text have no evidence, and do not count.
+        """
+        asked = output[~np.isnan(output[:, 1])]
+        loss, hit, _ = asked.astype(np.float64).T
+        nothing, sites = math.nan, len(asked)
+        if not sites or not np.isfinite(loss).all():
+            return Score(self.metric, nothing, nothing, nothing, sites, unit=None)
+        mean = float(loss.mean())
+        share, (low, high) = float(hit.mean()), wilson(int(hit.sum()), sites)
+        more = {"accuracy": share, "loss": mean, "perplexity": perplexity(mean)}
+        return Score(self.metric, share, low, high, sites, unit=None, more=more)
+
+    def baseline(self, target: np.ndarray) -> float:
+        """The share of the commonest token."""
+        return super().baseline(target) if len(target) else math.nan
+
+    def errors(
+        self,
+        output: np.ndarray,
+        target: np.ndarray,  # noqa: ARG002
+        *,
+        counts: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """The mean loss of a row's sites."""
+        return mean_by_row(output[:, 0].astype(np.float64), counts)
+
+    def histogram(self, target: np.ndarray) -> dict[str, int]:  # noqa: ARG002
+        return {}
+
+    def label_name(self, label: Any) -> str:
+        return f"token {int(label)}"
+
+
+@dataclass(frozen=True)
+class BoundMaskedWords(MaskedWords):
+    """With what masking must know of the tokenizer. It is not an option, so not a config key."""
+
+    vocabulary: Vocabulary = field(kw_only=True, repr=False, compare=False)
+
+    @property
+    def outputs(self) -> int:
+        return self.vocabulary.size
+
+    def prepared(self, rows: LoadedRows, random: np.random.Generator) -> LoadedRows:
+        """Mask some tokens of each text. A row has sites and targets where a text has tokens."""
+        texts = [text for row in rows.pieces for text in row]
+        masked = iter(
+            mask_texts(texts, self.vocabulary, random, rate=self.rate, whole_words=self.whole_words)
+        )
+        pieces: list[TokenIds] = []
+        sites, targets = [], []
+        for row in rows.pieces:
+            mine = [next(masked) for _ in row]
+            before = np.cumsum([0, *map(len, row)])
+            pieces.append(tuple(text.ids for text in mine))
+            sites.append(
+                np.concatenate([a + text.site for a, text in zip(before, mine, strict=False)])
+            )
+            targets.append(np.concatenate([text.target for text in mine]))
+        return replace(rows, pieces=pieces, sites=sites, targets=targets)
+
+    def probe_targets(self, unit: "Tensor") -> "Tensor":
+        return (unit * self.outputs).floor()
+
+
+def perplexity(loss: float) -> float:
+    """``exp`` of the mean loss; infinite where a float ends."""
+    return math.exp(loss) if loss < 700 else math.inf
