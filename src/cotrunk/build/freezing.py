@@ -103,7 +103,7 @@ def _refuse_equal_copies(settings: Settings, plan: Plan) -> None:
         fix = f"share {first.name} among all tasks"
         if first.pretrained:
             layers = f'sharing.encoder = "S{len(plan.acting("layer"))}"'
-            more = "" if first.part == "layers" else f' and sharing.{first.part} = "S"'
+            more = "" if first.acts == "layer" else f' and sharing.{first.part} = "S"'
             fix = f"write {layers}{more}"
         freeze = settings.stages_of_training[0].freeze
         raise UserError(
