@@ -6,6 +6,9 @@ from functools import partial
 
 import torch
 
+from cotrunk.build.heads import head_plans, pair_formats_of
+from cotrunk.build.load import device_of
+from cotrunk.build.plan import plan_of
 from cotrunk.build.sources import Sources, refuse_absent
 from cotrunk.build.stage import sampler_of, tasks_in, updated_in_stage, weighting_of
 from cotrunk.config.settings import Settings, Train
@@ -26,7 +29,9 @@ Find = Callable[[Train, Collection[str]], Iterable[str]]
 def refuse_wrong_settings(settings: Settings, tasks: list[Task], sources: Sources) -> None:
     """What needs nothing but the settings, and to know which files there are."""
     errors = Errors()
+    errors.lines += complaints(partial(head_plans, settings, tasks))
     errors.lines += wrong_stages(settings, tasks)
+    errors.lines += complaints(partial(device_of, settings.train.device))
     errors.lines += _missing_files(settings)
     for split, files in sources.items():
         for task, source in files.items():
@@ -47,15 +52,16 @@ def wrong_stages(settings: Settings, tasks: list[Task]) -> list[str]:
 
 
 def refuse_wrong_network(
-    settings: Settings, plan: Plan, shape: Shape, tasks: list[Task], heads: Mapping[str, HeadPlan]
+    settings: Settings, shape: Shape, tasks: list[Task], heads: Mapping[str, HeadPlan]
 ) -> None:
     """What can be seen once the encoder's shape is known: who is trained, and with whom."""
     errors = Errors()
+    errors.lines += complaints(partial(pair_formats_of, settings, shape))
     with errors.gathered():
-        refuse_senseless_freezing(settings, plan)
-    with torch.device("meta"):  # its parameters have names and owners, but no memory
-        network = Network(shape, plan, tasks, heads)
-    with errors.gathered():
+        plan = plan_of(settings, shape)
+        errors.lines += complaints(partial(refuse_senseless_freezing, settings, plan))
+        with torch.device("meta"):  # its parameters have names and owners, but no memory
+            network = Network(shape, plan, tasks, heads)
         refuse_idle_methods(settings, network)
     errors.refuse()
 

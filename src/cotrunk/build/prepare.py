@@ -54,13 +54,12 @@ def prepare(
     """
     sources = sources_of(settings, base)
     tasks = tasks_of(settings)
-    heads = head_plans(settings, tasks)
     refuse_wrong_settings(settings, tasks, sources)
-    device = device_of(settings.train.device)
+    heads = head_plans(settings, tasks)
     pretrained = find(settings.encoder.weights, base=base)
     shape = with_dropout(pretrained.shape, settings)
+    refuse_wrong_network(settings, shape, tasks, heads)
     plan, pair_formats = plan_of(settings, shape), pair_formats_of(settings, shape)
-    refuse_wrong_network(settings, plan, shape, tasks, heads)
     trained = base / settings.train.init_from if settings.train.init_from else None
     source = load_model(trained, extensions=extensions) if trained else None
     warnings = use_threads(settings.train.threads)
@@ -75,7 +74,7 @@ def prepare(
         notes += start_from(network, source, template, pair_formats)
         if not RunFolder(trained).is_finished:
             notes += (f"train.init_from: the training of {trained} has not finished",)
-    network.to(device)
+    network.to(device_of(settings.train.device))
     streams = tuple(
         stream_of(settings, train, read["train"], number=number)
         for number, train in enumerate(settings.stages_of_training)
