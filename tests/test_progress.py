@@ -80,6 +80,7 @@ def test_long_work_shows_how_far_it_is(toy, tmp_path, capsys, monkeypatch, comma
     assert " rows/s" in said[-1]
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_thread_may_train(toy, tmp_path):
     config, run = str(toy), tmp_path / "run"
     worker = Thread(target=cotrunk.train, args=(config, str(run)))

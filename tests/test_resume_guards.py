@@ -56,7 +56,7 @@ def test_threads_that_were_not_asked_for_are_known_too(toy, tmp_path, capsys):
     assert resume(toy, run, f"train.threads={used + 1}") == 0
     said = capsys.readouterr().err
     assert f"warning: the run was trained with {used} thread" in said
-    assert f"--set train.threads={used} goes on as it began" in said
+    assert f"--set train.threads={used} avoids that" in said
 
 
 def test_threads_that_this_machine_has_not_are_not_advised(toy, tmp_path, capsys):
@@ -65,7 +65,7 @@ def test_threads_that_this_machine_has_not_are_not_advised(toy, tmp_path, capsys
     assert resume(toy, run, "train.threads=1") == 0
     said = capsys.readouterr().err
     assert f"warning: the run was trained with {CORES + 1} threads, now with 1: " in said
-    assert "goes on as it began" not in said
+    assert "avoids that" not in said
 
 
 def test_a_run_of_an_older_version_knows_no_threads_and_still_goes_on(toy, run, capsys):
@@ -98,9 +98,9 @@ def test_more_threads_than_cores_are_a_warning(toy, tmp_path, capsys):
 def test_resume_says_when_there_was_nothing_to_resume(toy, tmp_path, capsys):
     run = tmp_path / "run"
     assert resume(toy, run) == 0
-    assert f"note: {run} holds no run to resume, so one is begun there\n" in capsys.readouterr().err
+    assert f"note: nothing to resume in {run}: starting a new run\n" in capsys.readouterr().err
     assert resume(toy, run) == 0
-    assert "holds no run" not in capsys.readouterr().err
+    assert "nothing to resume" not in capsys.readouterr().err
 
 
 def test_a_refused_resume_says_that_every_change_is_needed_again(toy, run, capsys):
@@ -164,19 +164,20 @@ def test_a_run_json_of_somebody_else_is_left_alone(toy, tmp_path, capsys, more):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/run.json").write_text('{"a": 1}')
     assert train(toy, tmp_path / "mine", more=more) == 2
-    assert "run.json is not of a run of ours" in capsys.readouterr().err
+    assert "run.json was not written by `cotrunk train`" in capsys.readouterr().err
     (left,) = (tmp_path / "mine").iterdir()
     assert left.read_text() == '{"a": 1}'
     assert not cache_folder().exists()  # before data were read
 
 
-def test_changes_are_a_list(toy, tmp_path):
-    with pytest.raises(UserError, match=r"give a list, as in changes=\['train\.epochs=1'\]"):
-        cotrunk.train(toy, tmp_path / "run", changes="train.epochs=1")
+def test_overrides_are_a_list(toy, tmp_path):
+    with pytest.raises(UserError, match=r"give a list, as in overrides=\['train\.epochs=1'\]"):
+        cotrunk.train(toy, tmp_path / "run", overrides="train.epochs=1")
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
 def test_python_may_force_as_the_command_line_may(toy, run):
     changes = ["train.max_steps=3", "train.threads=2", "train.lr=0.5"]
     with pytest.raises(UserError, match=r"train\.lr: was"):
-        cotrunk.train(toy, run, resume=True, changes=changes)
-    assert cotrunk.train(toy, run, resume=True, force=True, changes=changes)["steps"] == 3
+        cotrunk.train(toy, run, resume=True, overrides=changes)
+    assert cotrunk.train(toy, run, resume=True, force=True, overrides=changes).steps == 3

@@ -47,7 +47,7 @@ CONFIGS = [
         ["train.loss_weighting=dwa", "train.loss_weighting_options.x=1"],
         "does not know 'x'",
     ),
-    ("senseless law", ["train.alpha=0.5"], "alpha is read by power only"),
+    ("senseless law", ["train.alpha=0.5"], 'train.alpha = 0.5: only sampling = "power" reads it'),
     ("missing file", ["tasks.mood.train=mood-trian.csv"], "did you mean 'mood-train.csv'?"),
     ("folder as file", ["tasks.mood.train=."], "is a folder; name a file"),
     ("no sample", ["tasks.mood.train=sample:x.csv"], "the samples are paraphrase-dev.csv"),

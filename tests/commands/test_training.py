@@ -138,7 +138,7 @@ def test_a_device_that_is_not_here_is_refused(cotrunk, toy):
         pytest.skip("it is here")
     said = cotrunk("train", toy, "--out", "run", "--set", "train.device=cuda")
     assert said.code == 2
-    assert "train.device = 'cuda' is not at hand here" in said.err
+    assert "train.device = 'cuda' is not available here" in said.err
     assert not Path("run").exists()
 
 

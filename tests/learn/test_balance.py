@@ -229,8 +229,8 @@ def test_wrong_names_options_and_weights_are_said_at_once():
     with pytest.raises(UserError) as error:
         loss_weighting("dwa", TASKS, {"sst": 0.0}, {"alpha": 1.0, "temperature": -1.0})
     assert error.value.lines == (
-        "loss_weighting: dwa does not know 'alpha'; its options are temperature",
-        "loss_weighting: temperature = -1.0 is not a number above 0",
+        "loss_weighting_options: dwa does not know 'alpha'; its options are temperature",
+        "loss_weighting_options.temperature = -1.0 is not a number above 0",
         "loss_weighting: weights are for sst, but the tasks are sst, para, sts",
         "loss_weighting: dwa needs weights above 0 to begin with; sst has 0",
     )

@@ -1,12 +1,15 @@
 """Refusals: all of them before the first data file is read, all at once, each with its key."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 
 import torch
 
 from cotrunk.build.freezing import frozen_places, refuse_senseless_freezing
+from cotrunk.build.heads import head_plans, pair_formats_of
+from cotrunk.build.load import device_of
+from cotrunk.build.plan import plan_of
 from cotrunk.build.sources import Sources, refuse_absent
 from cotrunk.build.stage import sampler_of, tasks_in, updated_in_stage, weighting_of
 from cotrunk.config.settings import Settings, Train
@@ -18,7 +21,7 @@ from cotrunk.learn.regularize import regularizer
 from cotrunk.model.encoder.shape import Shape
 from cotrunk.model.head_plan import HeadPlan
 from cotrunk.model.sharing.network import Network
-from cotrunk.model.sharing.plan import Plan
+from cotrunk.model.sharing.place import AddPlaces
 
 Find = Callable[[Train, Collection[str]], Iterable[str]]
 """What is wrong with a stage, given the keys that it sets itself. A line begins with its key."""
@@ -27,7 +30,9 @@ Find = Callable[[Train, Collection[str]], Iterable[str]]
 def refuse_wrong_settings(settings: Settings, tasks: list[Task], sources: Sources) -> None:
     """What needs nothing but the settings, and to know which files there are."""
     errors = Errors()
+    errors.lines += complaints(partial(head_plans, settings, tasks))
     errors.lines += wrong_stages(settings, tasks)
+    errors.lines += complaints(partial(device_of, settings.train.device))
     errors.lines += _missing_files(settings)
     for split, files in sources.items():
         for task, source in files.items():
@@ -48,15 +53,20 @@ def wrong_stages(settings: Settings, tasks: list[Task]) -> list[str]:
 
 
 def refuse_wrong_network(
-    settings: Settings, plan: Plan, shape: Shape, tasks: list[Task], heads: Mapping[str, HeadPlan]
+    settings: Settings,
+    shape: Shape,
+    tasks: list[Task],
+    heads: Mapping[str, HeadPlan],
+    more: Sequence[AddPlaces] = (),
 ) -> None:
     """What can be seen once the encoder's shape is known: who is trained, and with whom."""
     errors = Errors()
+    errors.lines += complaints(partial(pair_formats_of, settings, shape))
     with errors.gathered():
-        refuse_senseless_freezing(settings, plan)
-    with torch.device("meta"):  # its parameters have names and owners, but no memory
-        network = Network(shape, plan, tasks, heads)
-    with errors.gathered():
+        plan = plan_of(settings, shape, tasks, heads, more=more)
+        errors.lines += complaints(partial(refuse_senseless_freezing, settings, plan))
+        with torch.device("meta"):  # its parameters have names and owners, but no memory
+            network = Network(shape, plan, tasks, heads)
         refuse_idle_methods(settings, network)
     errors.refuse()
 

@@ -15,9 +15,14 @@ from cotrunk.model.sharing.plan import Plan, make_plan
 
 
 def plan_of(
-    settings: Settings, shape: Shape, tasks: Sequence[Task], heads: Mapping[str, HeadPlan]
+    settings: Settings,
+    shape: Shape,
+    tasks: Sequence[Task],
+    heads: Mapping[str, HeadPlan],
+    *,
+    more: Sequence[AddPlaces] = (),
 ) -> Plan:
-    """The plan that a config writes."""
+    """The plan that a config writes, with what the functions of a caller add to it."""
     sharing, names = settings.sharing, list(settings.tasks)
     if settings.encoder.reset_layers > shape.layers:
         raise UserError(
@@ -34,7 +39,8 @@ def plan_of(
         pooled_norm=sharing.pooled_norm,
         projected=_projected(settings, shape),
     )
-    return make_plan(trunk, shape, tasks, heads)
+    made = make_plan(trunk, shape, tasks, heads)
+    return made.with_places(new_places(more, shape, tasks, heads))
 
 
 def new_places(

@@ -15,7 +15,7 @@ from cotrunk.build.extensions import NO_EXTENSIONS, Extensions
 from cotrunk.build.findings import findings_before
 from cotrunk.build.heads import head_plans, pair_formats_of
 from cotrunk.build.load import device_of, load_model, start_from
-from cotrunk.build.plan import new_places, plan_of, reset_places, with_dropout
+from cotrunk.build.plan import plan_of, reset_places, with_dropout
 from cotrunk.build.sources import Sources, corpora_of, sources_of
 from cotrunk.build.stage import make_stage, steps_of, stream_of
 from cotrunk.build.tasks import bound_tasks, fitted_tasks, tasks_of, with_fitted_kinds
@@ -54,15 +54,13 @@ def prepare(
     """
     sources = sources_of(settings, base)
     tasks = tasks_of(settings, extensions.all_kinds)
-    heads = head_plans(settings, tasks)
     refuse_wrong_settings(settings, tasks, sources)
-    device = device_of(settings.train.device)
+    heads = head_plans(settings, tasks)
     pretrained = find(settings.encoder.weights, base=base)
     shape = with_dropout(pretrained.shape, settings)
+    refuse_wrong_network(settings, shape, tasks, heads, extensions.places)
     pair_formats = pair_formats_of(settings, shape)
-    more = new_places(extensions.places, shape, tasks, heads)
-    plan = plan_of(settings, shape, tasks, heads).with_places(more)
-    refuse_wrong_network(settings, plan, shape, tasks, heads)
+    plan = plan_of(settings, shape, tasks, heads, more=extensions.places)
     trained = base / settings.train.init_from if settings.train.init_from else None
     source = load_model(trained, extensions=extensions) if trained else None
     warnings = use_threads(settings.train.threads)
@@ -78,7 +76,7 @@ def prepare(
         notes += start_from(network, source, template, pair_formats)
         if not RunFolder(trained).is_finished:
             notes += (f"train.init_from: the training of {trained} has not finished",)
-    network.to(device)
+    network.to(device_of(settings.train.device))
     streams = tuple(
         stream_of(settings, train, read["train"], number=number)
         for number, train in enumerate(settings.stages_of_training)
