@@ -3,6 +3,7 @@
 Shapes: T tokens, D width of what goes in, O of what comes out, R ranks of all maps together.
 """
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -15,22 +16,13 @@ from cotrunk.model.encoder.shape import LinearMap, Shape, linear_maps
 
 
 class Pair(nn.Module):
-    """The adapter of one linear map. B starts at zero, so that it starts by adding nothing."""
+    """The adapter of one linear map, started as in peft. B is zero: at first it adds nothing."""
 
     def __init__(self, width_in: int, width_out: int, rank: int) -> None:
         super().__init__()
         self.A = nn.Parameter(torch.empty(rank, width_in))
         self.B = nn.Parameter(torch.zeros(width_out, rank))
-        self.draw("A")
-
-    @torch.no_grad()
-    def draw(self, name: str, generator: torch.Generator | None = None) -> None:
-        """A as peft draws it (Kaiming uniform with a = sqrt 5: within 1 / sqrt(in)); B is zero."""
-        if name == "B":
-            self.B.zero_()
-        else:
-            bound = self.A.shape[1] ** -0.5
-            self.A.uniform_(-bound, bound, generator=generator)
+        nn.init.kaiming_uniform_(self.A, a=math.sqrt(5))
 
 
 class LowRank(nn.ModuleDict):
