@@ -79,7 +79,7 @@ def torchjd_steps(bench: Bench) -> Work:
     stage = stage_of(bench, CLS)
     network = stage.network
     shared = [p for p in trunk_of(network) if len(p) != network.shape.vocabulary]
-    heads = [list(network.heads.copy_of(task).parameters()) for task in network.tasks]
+    heads = [list(network.head_of[task].parameters()) for task in network.tasks]
 
     def backward(losses: list[Tensor], features: list[Tensor]) -> None:
         mtl_backward(

@@ -67,7 +67,7 @@ class Texts:
         """Pooled vectors through our head, so that both answer the same question."""
         by_length = sorted(range(len(self.rows)), key=lambda i: len(self.joined[i][0]))
         order = list(range(len(self.rows))) if in_order else by_length
-        head: Any = self.network.heads.copy_of(self.task)
+        head: Any = self.network.head_of[self.task]
         found = np.empty((len(order), OUTPUTS[self.task]), np.float32)
         with torch.inference_mode():
             for first in range(0, len(order), BATCH):
@@ -242,7 +242,7 @@ def against_sentence_transformers(bench: Bench) -> Iterator[Result]:
     mine = load_tokenizer(pretrained)
     other = BertTokenizerFast(tokenizer_file=str(pretrained.tokenizer))
     sentences = [mine.decode(row[0].tolist()) for row in texts.rows]
-    head: Any = texts.network.heads.copy_of(texts.task)
+    head: Any = texts.network.head_of[texts.task]
     with tempfile.TemporaryDirectory() as folder:
         texts.bert.save_pretrained(folder)
         other.save_pretrained(folder)

@@ -19,8 +19,9 @@ from cotrunk.data.batches.packing import RowIndex, pack
 from cotrunk.kinds.task import Task
 from cotrunk.model.encoder.dropout import DropoutStream
 from cotrunk.model.encoder.shape import NAMED
-from cotrunk.model.heads import HeadPlan
+from cotrunk.model.head_plan import HeadPlan
 from cotrunk.model.sharing.network import Network
+from cotrunk.model.sharing.places import trunk_places
 from cotrunk.model.sharing.plan import make_plan
 
 
@@ -115,8 +116,9 @@ def test_flattened_gradients_are_projected_as_in_the_paper():
 def test_operations_are_those_that_torch_counts():
     """Sequences of one length, so that nothing is padded; few, so that torch multiplies."""
     shape, task = NAMED["tiny"], Task("t", "binary", 1)
-    plan = make_plan(["t"], layers=shape.layers, encoder=f"S{shape.layers}")
-    network = Network(shape, plan, [task], {"t": HeadPlan(pooling="mean")})
+    trunk = trunk_places(["t"], shape, encoder=f"S{shape.layers}")
+    heads = {"t": HeadPlan(pooling="mean")}
+    network = Network(shape, make_plan(trunk, shape, [task], heads), [task], heads)
     text = pack([np.arange(9)] * 5, [np.zeros(9, np.int64)] * 5)
     with FlopCounterMode(display=False) as counter:
         pooled = network.encode(text, ["t"], DropoutStream(1))

@@ -12,12 +12,13 @@ from cotrunk.data.batches.packing import RowIndex, pack
 from cotrunk.kinds.losses import loss_for
 from cotrunk.kinds.task import Task
 from cotrunk.learn.combine import COMBINERS, combiner
-from cotrunk.learn.gradients import Surgery, blocks_of, place_of
+from cotrunk.learn.gradients import Surgery, blocks_of
 from cotrunk.learn.optimizer import clip
 from cotrunk.model.encoder.dropout import DropoutStream
 from cotrunk.model.encoder.shape import Shape
-from cotrunk.model.heads import HeadPlan, Read
+from cotrunk.model.head_plan import HeadPlan, Read
 from cotrunk.model.sharing.network import Network
+from cotrunk.model.sharing.places import trunk_places
 from cotrunk.model.sharing.plan import make_plan
 from cotrunk.model.weights.initial import generator, initialise
 
@@ -35,8 +36,9 @@ SEED = 5
 def tiny(plan="S2", **heads):
     names = list(TASKS)
     plans = {name: HeadPlan(dropout=0.1) for name in names} | heads
-    shared = make_plan(names, layers=2, encoder=plan)
-    network = Network(TINY, shared, list(TASKS.values()), plans).double()
+    tasks = list(TASKS.values())
+    shared = make_plan(trunk_places(names, TINY, encoder=plan), TINY, tasks, plans)
+    network = Network(TINY, shared, tasks, plans).double()
     initialise(network, {}, seed=1)
     for name, parameter in network.named_parameters():  # so that gradients differ and conflict
         parameter.data += 0.3 * torch.randn(parameter.shape, generator=generator(2, name)).double()
@@ -55,7 +57,7 @@ def loss_of(network, task, turn=0):
 
 
 def surgery_of(network, method="sum", *, scope="group", options=None):
-    blocks = blocks_of(network.named_parameters(), network.updated_by())
+    blocks = blocks_of(network.named_parameters(), network.updated_by(), network.places_of())
     return Surgery(blocks, NAMES, combiner(method, options or {}), seed=SEED, scope=scope)
 
 
@@ -89,9 +91,9 @@ def textbook(network, turns, *, step=0, scope="group"):
     present = [name for name in NAMES if name in {task for task, _ in turns}]
     own = {name: plain(network, [turn for turn in turns if turn[0] == name]) for name in present}
     moved, random = network.updated_by(), generator(SEED, f"surgery {step}")
-    units = {}
+    places, units = network.places_of(), {}
     for name in moved:
-        unit = (moved[name], place_of(name) if scope == "layer" else "")
+        unit = (moved[name], places[name].name if scope == "layer" else "")
         units.setdefault(unit, []).append(name)
     expected = {}
     for (group, _), names in units.items():
@@ -190,9 +192,9 @@ def test_a_group_of_two_of_three_tasks_gets_surgery_among_those_two_only():
 def test_groups_that_overlap_in_one_task_do_not_see_each_other(method):
     """a+b share the lower layer, b+c the upper one."""
     names = list(TASKS)
-    shared = make_plan(names, layers=2, encoder="(a+b) (b+c)")
-    heads = {name: HeadPlan() for name in names}
-    network = Network(TINY, shared, list(TASKS.values()), heads).double()
+    heads, tasks = {name: HeadPlan() for name in names}, list(TASKS.values())
+    trunk = trunk_places(names, TINY, encoder="(a+b) (b+c)")
+    network = Network(TINY, make_plan(trunk, TINY, tasks, heads), tasks, heads).double()
     initialise(network, {}, seed=1)
     surgery = surgery_of(network, method)
     groups = {block.place: "".join(sorted(block.group)) for block in surgery.blocks}
@@ -268,11 +270,11 @@ def test_cosines_are_those_of_the_flattened_gradients_at_each_place():
     network = tiny("S1 I1")
     _, conflicts = after_surgery(network, surgery_of(network), one_turn_each())
     own = {task: plain(network, [(task, 0)]) for task in NAMES}
-    moved = network.updated_by()
+    moved, places = network.updated_by(), network.places_of()
     assert set(conflicts) == {"embeddings", "layers.0"}
     for place, pairs in conflicts.items():
         assert set(pairs) == {"a|b", "a|c", "b|c"}
-        names = [n for n in moved if place_of(n) == place and n in own["a"]]
+        names = [n for n in moved if places[n].name == place and n in own["a"]]
         for pair, cosine in pairs.items():
             u, v = (torch.cat([own[t][n].flatten() for n in names]) for t in pair.split("|"))
             assert cosine == pytest.approx((u @ v / (u.norm() * v.norm())).item(), abs=1e-12)
@@ -285,7 +287,8 @@ def test_lengths_are_those_of_the_last_block_that_all_tasks_move(plan, place):
     after_surgery(network, surgery, one_turn_each())
     assert list(surgery.lengths) == NAMES
     for task, length in surgery.lengths.items():
-        own = [g for n, g in plain(network, [(task, 0)]).items() if place_of(n) == place]
+        grads = plain(network, [(task, 0)])
+        own = [g for n, g in grads.items() if network.places_of()[n].name == place]
         assert length == pytest.approx(torch.cat([g.flatten() for g in own]).norm().item())
     after_surgery(network, surgery, [("a", 0), ("c", 0)])
     assert list(surgery.lengths) == ["a", "c"]
@@ -370,11 +373,5 @@ def test_a_gradient_that_is_not_finite_is_handed_on_and_not_remembered(method, b
 def test_frozen_parameters_are_in_no_block():
     network = tiny("S2")
     network.embeddings.requires_grad_(False)
-    blocks = blocks_of(network.named_parameters(), network.updated_by())
+    blocks = blocks_of(network.named_parameters(), network.updated_by(), network.places_of())
     assert [block.place for block in blocks] == ["layers.0", "layers.1"]
-
-
-def test_a_place_is_a_depth_or_a_part_that_has_but_one():
-    assert place_of("layers.3.sst+sts.up.weight") == "layers.3"
-    assert place_of("embeddings.sst+sts.words.weight") == "embeddings"
-    assert place_of("neck.0.sst.dense.weight") == "neck.0"

@@ -18,8 +18,10 @@ from cotrunk.learn.gradients import Surgery, blocks_of
 from cotrunk.learn.optimizer import OPTIMIZERS, AdamW
 from cotrunk.model.encoder.dropout import NO_DROPOUT, DropoutStream
 from cotrunk.model.encoder.shape import Shape
-from cotrunk.model.heads import HeadPlan, Read, scale_cosine
+from cotrunk.model.head_plan import HeadPlan, Read
+from cotrunk.model.heads import scale_cosine
 from cotrunk.model.sharing.network import Network
+from cotrunk.model.sharing.places import trunk_places
 from cotrunk.model.sharing.plan import make_plan
 from cotrunk.model.weights.initial import initialise
 
@@ -34,7 +36,8 @@ TINY = Shape("bert", 2, 8, 2, 12, 40, 20, 2, 0, True, 1e-12, 0.1, 0.1)
 def tiny(plan: str = "S1 I1", **heads: HeadPlan) -> Network:
     names = [task.name for task in TASKS]
     plans = {name: HeadPlan(depth=2, width=6, dropout=0.0) for name in names} | heads
-    network = Network(TINY, make_plan(names, layers=2, encoder=plan), TASKS, plans)
+    trunk = trunk_places(names, TINY, encoder=plan)
+    network = Network(TINY, make_plan(trunk, TINY, TASKS, plans), TASKS, plans)
     initialise(network, {}, seed=1)
     return network
 
@@ -57,7 +60,8 @@ def rounded_mse(output_RO: torch.Tensor, target_R: torch.Tensor) -> torch.Tensor
 
 def watch_of(network: Network, *, patience: int = 3) -> guards.GradientWatch:
     parameters = dict(network.named_parameters())
-    return guards.GradientWatch(parameters, network.updated_by(), patience=patience)
+    places = network.places_of()
+    return guards.GradientWatch(parameters, network.updated_by(), places, patience=patience)
 
 
 def specs(network, watch, losses, *, steps=4, tasks=TASKS) -> list[guards.Finding]:
@@ -170,7 +174,7 @@ def test_all_blocks_below_a_rounded_output_are_one_finding():
 def test_a_rounded_output_is_named_with_surgery_too():
     network = tiny("S2")
     moved = network.updated_by()
-    blocks = blocks_of(network.named_parameters(), moved)
+    blocks = blocks_of(network.named_parameters(), moved, network.places_of())
     surgery = Surgery(blocks, list(network.tasks), combiner("pcgrad"), seed=1)
     watch, found = watch_of(network), []
     for step in range(4):

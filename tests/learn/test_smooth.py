@@ -12,8 +12,9 @@ from cotrunk.kinds.task import Task
 from cotrunk.learn.regularize import REGULARIZERS, disagreement, regularizer, worst_nudge
 from cotrunk.model.encoder.dropout import DropoutStream
 from cotrunk.model.encoder.shape import Shape
-from cotrunk.model.heads import HeadPlan
+from cotrunk.model.head_plan import HeadPlan
 from cotrunk.model.sharing.network import Network, identity
+from cotrunk.model.sharing.places import trunk_places
 from cotrunk.model.sharing.plan import make_plan
 from cotrunk.model.weights.initial import initialise
 
@@ -41,9 +42,8 @@ class Run:
         self.task = task
         names = [each.name for each in TASKS]
         heads = {name: HeadPlan() for name in names}
-        self.network = Network(
-            TINY, make_plan(names, layers=2, encoder=plan), TASKS, heads
-        ).double()
+        shared = make_plan(trunk_places(names, TINY, encoder=plan), TINY, TASKS, heads)
+        self.network = Network(TINY, shared, TASKS, heads).double()
         initialise(self.network, {}, seed=1)
         for parameter in self.network.parameters():  # a network that answers more than its biases
             parameter.data += 0.2 * torch.randn(parameter.shape, generator=random(9)).double()

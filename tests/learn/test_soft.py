@@ -6,8 +6,9 @@ import torch
 from cotrunk.kinds.task import Task
 from cotrunk.learn.soft import soft_penalty, trace_norm
 from cotrunk.model.encoder.shape import named
-from cotrunk.model.heads import HeadPlan
+from cotrunk.model.head_plan import HeadPlan
 from cotrunk.model.sharing.network import Network
+from cotrunk.model.sharing.places import trunk_places
 from cotrunk.model.sharing.plan import make_plan
 from cotrunk.model.weights.initial import initialise
 
@@ -17,8 +18,9 @@ SHAPE = named("tiny", "test")
 
 def network(encoder: str, *, neck: str = "", apart: bool = True) -> Network:
     tasks = [Task(name, "binary", 1) for name in NAMES]
-    plan = make_plan(NAMES, layers=2, encoder=encoder, neck=neck)
-    made = Network(SHAPE, plan, tasks, {name: HeadPlan() for name in NAMES}).double()
+    heads = {name: HeadPlan() for name in NAMES}
+    trunk = trunk_places(NAMES, SHAPE, encoder=encoder, neck=neck)
+    made = Network(SHAPE, make_plan(trunk, SHAPE, tasks, heads), tasks, heads).double()
     initialise(made, {}, seed=1)
     if apart:
         torch.manual_seed(0)
@@ -35,7 +37,7 @@ def penalty(made: Network, *, l2: float = 0.0, trace: float = 0.0) -> torch.Tens
 def test_l2_is_the_squared_distance_of_every_copy_to_their_mean():
     made = network("S I", neck="(b+c)")
     expected = 0.0
-    for owned in (made.layers[1], made.neck[0]):
+    for owned in (made.owned["layers.1"], made.owned["neck.0"]):
         copies = [torch.cat([p.flatten() for p in copy.parameters()]) for copy in owned.values()]
         mean = torch.stack(copies).mean(0)
         expected += sum((copy - mean).square().sum() for copy in copies)
@@ -45,7 +47,8 @@ def test_l2_is_the_squared_distance_of_every_copy_to_their_mean():
 def test_two_copies_pay_half_their_squared_distance():
     made = network("S2", neck="(b+c)")
     one, other = (
-        torch.cat([p.flatten() for p in copy.parameters()]) for copy in made.neck[0].values()
+        torch.cat([p.flatten() for p in copy.parameters()])
+        for copy in made.owned["neck.0"].values()
     )
     torch.testing.assert_close(penalty(made, l2=1.0), (one - other).square().sum() / 2)
 
@@ -116,7 +119,7 @@ def test_the_trace_norm_is_least_when_copies_are_equal():
 def test_equal_copies_are_not_pulled_apart(kind):
     made = network("I2", apart=False).float()
     penalty(made, **{kind: 1.0}).backward()
-    for owned in (made.embeddings, *made.layers):
+    for owned in (made.owned[name] for name in ("embeddings", "layers.0", "layers.1")):
         names = [name for name, _ in owned["a"].named_parameters()]
         for name in names:
             grads = [owned[task].get_parameter(name).grad for task in NAMES]
@@ -142,7 +145,7 @@ def test_heads_and_shared_modules_are_left_alone():
     penalty(made, l2=1.0, trace=1.0).backward()
     moved = {name.split(".")[0] for name, p in made.named_parameters() if p.grad is not None}
     assert moved == {"layers"}
-    assert all(p.grad is None for p in made.layers[0].parameters())
+    assert all(p.grad is None for p in made.layers["0"].parameters())
 
 
 @pytest.mark.parametrize("encoder", ["S2", "I2"])

@@ -11,15 +11,11 @@ from cotrunk.data.batches.packing import Packed, RowIndex
 from cotrunk.data.batches.text import PairFormat, Template, pack_rows
 from cotrunk.kinds.task import Task
 from cotrunk.model.encoder.shape import named
-from cotrunk.model.heads import HeadPlan, Read
+from cotrunk.model.head_plan import HeadPlan, Read
 from cotrunk.model.sharing.network import Network
-from cotrunk.model.sharing.plan import (
-    Plan,
-    ProjectedPlan,
-    make_plan,
-    parse_partition,
-    parse_partitions,
-)
+from cotrunk.model.sharing.partition import parse_partition, parse_partitions
+from cotrunk.model.sharing.places import ProjectedPlan, trunk_places
+from cotrunk.model.sharing.plan import Plan, make_plan
 from cotrunk.model.weights.initial import generator, initialise
 
 # Not in alphabetical order: names in checkpoints must not depend on it.
@@ -56,10 +52,11 @@ class Scheme:
     heads: dict[str, HeadPlan] = field(default_factory=dict)
     swap: bool = False
 
-    def plan(self, names: Sequence[str] = NAMES) -> Plan:
-        return make_plan(
+    def plan(self, tasks: Sequence[Task] = TASKS) -> Plan:
+        names = [task.name for task in tasks]
+        trunk = trunk_places(
             names,
-            layers=3,
+            SHAPE,
             encoder=self.encoder,
             embeddings=self.embeddings,
             pooler=self.pooler,
@@ -67,6 +64,7 @@ class Scheme:
             pooled_norm=self.pooled_norm,
             projected=self.pal and projected(self.pal, names),
         )
+        return make_plan(trunk, SHAPE, tasks, {name: self.head(name) for name in names})
 
     def head(self, task: str) -> HeadPlan:
         return self.heads.get(task, LINEAR)
@@ -189,16 +187,16 @@ def network_of(scheme: Scheme, tasks: Sequence[Task] = TASKS, *, device: str = "
     names = [task.name for task in tasks]
     heads = {name: scheme.head(name) for name in names}
     with torch.device(device):
-        return Network(SHAPE, scheme.plan(names), tasks, heads).double()
+        return Network(SHAPE, scheme.plan(tasks), tasks, heads).double()
 
 
 def filled(network: Network, *, seed: int = 0) -> Network:
     """All numbers drawn, those that would start at 0 or 1 too, and all copies equal."""
     tensors: dict[str, Tensor] = {}
-    for place, owned in network.owned_modules():
-        for owner, copy in owned.items():
+    for place, owned in network.places():
+        for copy in owned.values():
             for name, parameter in copy.named_parameters():
-                key = f"{place}.{owner}.{name}" if place == "heads" else f"{place}.{name}"
+                key = f"{place.name}.{name}"
                 drawn = torch.randn(parameter.shape, generator=generator(seed, key))
                 tensors[key] = 0.3 * drawn + float(name.endswith("norm.weight"))
     initialise(network, tensors, seed=seed)

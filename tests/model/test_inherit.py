@@ -9,7 +9,7 @@ from schemes import NAMES, SHAPE, TASKS, TEMPLATE, Pal, Scheme, filled, network_
 
 from cotrunk.errors import UserError
 from cotrunk.kinds.task import Task
-from cotrunk.model.heads import HeadPlan
+from cotrunk.model.head_plan import HeadPlan
 from cotrunk.model.sharing.network import Network
 from cotrunk.model.weights.initial import initialise
 from cotrunk.model.weights.warm_start import difference, have_same_heads, warm_start
@@ -104,7 +104,7 @@ def test_parts_that_would_be_thrown_away_are_refused(source, lost):
 )
 def test_projected_attention_of_another_kind_is_refused(change):
     new = fresh(Scheme(pal=replace(Pal(), **change)))
-    with pytest.raises(UserError, match=r"sharing.pal of the run has size = 8, heads = 2"):
+    with pytest.raises(UserError, match=r"pal of the run has size = 8, heads = 2"):
         warm_start(new, trained(Scheme(pal=Pal())))
 
 
@@ -113,8 +113,8 @@ def test_a_new_task_starts_from_the_trunk_the_others_share():
     new = fresh(Scheme("S2 I"))
     assert {name.split(".")[1] for name in warm_start(new, old)} == {"para", "sts"}
     assert apart(new, old, Scheme()) < 1e-12
-    for name, parameter in old.layers[2]["rude+sst"].named_parameters():
-        assert torch.equal(new.layers[2]["sts"].get_parameter(name), parameter)
+    for name, parameter in old.owned["layers.2"]["rude+sst"].named_parameters():
+        assert torch.equal(new.owned["layers.2"]["sts"].get_parameter(name), parameter)
 
 
 def test_a_head_of_another_size_starts_afresh_and_is_not_compared():
@@ -136,9 +136,9 @@ def test_a_task_that_puts_its_texts_together_otherwise_is_not_compared():
 def test_what_is_drawn_depends_on_the_place_alone():
     """Neither other tasks nor the number of copies change where a parameter starts."""
     many, few = fresh(Scheme("I3")), fresh(Scheme("S3"), TASKS[:2])
-    kept = few.layers[0]["rude+sst"]
+    kept = few.owned["layers.0"]["rude+sst"]
     for name in NAMES:
-        for parameter, value in many.layers[0][name].named_parameters():
+        for parameter, value in many.owned["layers.0"][name].named_parameters():
             assert torch.equal(kept.get_parameter(parameter), value)
     assert not torch.equal(many.heads["sst"].layers[0].weight, many.heads["rude"].layers[0].weight)
 
@@ -149,7 +149,7 @@ def test_pretrained_tensors_fill_every_copy():
     drawn = initialise(network, given, seed=1)
     assert "layers.2.up.bias" not in drawn
     assert "layers.2.down.bias" in drawn
-    for copy in network.layers[2].values():
+    for copy in network.owned["layers.2"].values():
         assert torch.equal(copy.up.bias, given["layers.2.up.bias"])
 
 

@@ -124,7 +124,7 @@ def test_only_linear_layers_of_the_encoder_are_replaced(scheme):
     assert all(name.startswith("layers.2.") and ".qkv." in name for name in kept)
     first_only = {t for t in network.tasks if scheme.head(t).pooling in ("cls", "pooler")}
     assert {n.split(".")[2] for n in kept} == {
-        name for name, group in network.layers[2].owners.items() if group & first_only
+        name for name, group in network.owned["layers.2"].owners.items() if group & first_only
     }
 
 
@@ -169,4 +169,4 @@ def test_a_machine_without_the_kernels_is_refused(monkeypatch):
     network = network_of(Scheme())
     with pytest.raises(UserError, match="int8 needs torch's abacus"):
         to_int8(network)
-    assert isinstance(next(network.layers[0].children()).up, nn.Linear)
+    assert isinstance(next(network.layers["0"].children()).up, nn.Linear)

@@ -10,8 +10,9 @@ from cotrunk.data.batches.text import PairFormat, Template, pack_rows
 from cotrunk.kinds.task import Task
 from cotrunk.model.encoder.dropout import NO_DROPOUT, DropoutStream
 from cotrunk.model.encoder.shape import shape_from_config
-from cotrunk.model.heads import HeadPlan
+from cotrunk.model.head_plan import HeadPlan
 from cotrunk.model.sharing.network import Network
+from cotrunk.model.sharing.places import trunk_places
 from cotrunk.model.sharing.plan import make_plan
 from cotrunk.model.weights.initial import initialise
 from cotrunk.model.weights.rename import from_hugging_face
@@ -52,12 +53,10 @@ def ours(
     hf = oracle(family)
     shape = shape_from_config(hf.config.to_dict(), "config.json")
     tensors = from_hugging_face(dict(hf.state_dict()), shape, "model")
-    network = Network(
-        shape,
-        make_plan(tasks, layers=3, encoder=plan),
-        [Task(name, "classes", 1, classes=("x", "y", "z")) for name in tasks],
-        {name: HeadPlan(pooling=pooling) for name in tasks},
-    ).double()
+    every = [Task(name, "classes", 1, classes=("x", "y", "z")) for name in tasks]
+    heads = {name: HeadPlan(pooling=pooling) for name in tasks}
+    shared = make_plan(trunk_places(tasks, shape, encoder=plan), shape, every, heads)
+    network = Network(shape, shared, every, heads).double()
     initialise(network, tensors, seed=1)
     return network
 

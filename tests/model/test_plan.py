@@ -1,16 +1,17 @@
 """The grammar of plans, and what it refuses."""
 
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
 import pytest
 
 from cotrunk.errors import UserError
-from cotrunk.model.sharing.plan import (
-    Plan,
-    alone,
-    everyone,
-    group_name,
-    make_plan,
-    parse_partitions,
-)
+from cotrunk.model.encoder.shape import named
+from cotrunk.model.sharing.partition import alone, everyone, group_name, parse_partitions
+from cotrunk.model.sharing.place import Place
+from cotrunk.model.sharing.places import layer_place, trunk_places
+from cotrunk.model.sharing.plan import Plan
 
 TASKS = ["sst", "para", "sts"]
 ALL = frozenset(TASKS)
@@ -78,40 +79,74 @@ def test_an_unknown_task_is_refused_with_the_names_that_are_known():
         groups("I (paar+sts)")
 
 
+def places(layers: int = 2, tasks: Sequence[str] = TASKS, **words: str) -> dict[str, Place]:
+    shape = replace(named("tiny", "test"), layers=layers)
+    return {place.name: place for place in trunk_places(tasks, shape, **words)}
+
+
 def test_embeddings_follow_the_first_layer_and_the_pooler_the_last():
-    plan = make_plan(TASKS, layers=2, encoder="S I")
-    assert (plan.embeddings, plan.pooler) == (everyone(TASKS), alone(TASKS))
-    plan = make_plan(TASKS, layers=2, encoder="S I", embeddings="I", pooler="(para+sts)")
-    assert plan.embeddings == alone(TASKS)
-    assert set(plan.pooler) == shared("para+sts", "sst")
+    found = places(encoder="S I")
+    assert found["embeddings"].partition == everyone(TASKS)
+    assert found["pooler"].partition == alone(TASKS)
+    found = places(encoder="S I", embeddings="I", pooler="(para+sts)")
+    assert found["embeddings"].partition == alone(TASKS)
+    assert set(found["pooler"].partition) == shared("para+sts", "sst")
 
 
 def test_a_plan_for_another_number_of_layers_is_refused_with_one_that_fits():
     with pytest.raises(UserError, match=r"covers 12 layers, but the encoder has 6.*'S3 I3'"):
-        make_plan(TASKS, layers=6, encoder="S6 I6")
+        places(6, encoder="S6 I6")
 
 
 @pytest.mark.parametrize("key", ["embeddings", "pooler", "pooled_norm"])
 def test_a_single_module_takes_a_single_token(key):
     with pytest.raises(UserError, match=rf"sharing.{key} = 'S2': exactly one token.*found 2"):
-        make_plan(TASKS, layers=1, encoder="S", **{key: "S2"})
+        places(1, encoder="S", **{key: "S2"})
 
 
-def test_every_task_has_exactly_one_owner_at_every_depth():
+def test_every_task_has_exactly_one_owner_at_every_place():
+    layer = layer_place(named("tiny", "test"), (frozenset("a"),), 0)
     with pytest.raises(ValueError, match=r"layers.0: every task needs exactly one owner"):
-        Plan(("a", "b"), everyone("ab"), ((frozenset("a"),),), everyone("ab"))
+        Plan(("a", "b"), (layer,))
+    with pytest.raises(ValueError, match=r"layers.0: every task needs exactly one owner"):
+        Plan(("a",), (replace(layer, partition=(frozenset("a"), frozenset("a"))),))
+
+
+def test_places_that_do_not_fit_together_are_refused():
+    shape = named("tiny", "test")
+    layer = layer_place(shape, everyone("ab"), 0)
+    adapter = replace(layer, name="adapter", acts="tokens", depth=1)
+    beside = replace(layer, name="beside", acts="beside", depth=None, depths=(0,))
+    for wrong, finding in [
+        ((layer, layer), "layers.0: two places of a plan cannot have one name"),
+        ((replace(layer, depth=1),), "layers: depths must be 0, 1, 2, ...; found [1]"),
+        ((layer, adapter), "adapter acts at layers [1], but the plan has 1 layers"),
+        ((layer, replace(adapter, depth=None)), "adapter acts at layers []"),
+        ((layer, beside, replace(beside, name="other")), "can act beside a layer"),
+    ]:
+        with pytest.raises(ValueError, match=re.escape(finding)):
+            Plan(("a", "b"), wrong)
 
 
 def test_a_group_is_named_the_same_in_whatever_order_tasks_are_written():
     assert group_name(frozenset(["sts", "para"])) == "para+sts"
-    one, other = (make_plan(names, layers=1, encoder="S") for names in (TASKS, TASKS[::-1]))
-    assert group_name(one.layers[0][0]) == group_name(other.layers[0][0])
+    one, other = (places(1, names, encoder="S")["layers.0"] for names in (TASKS, TASKS[::-1]))
+    assert group_name(one.partition[0]) == group_name(other.partition[0])
 
 
 def test_places_are_named_from_the_input_upwards():
-    plan = make_plan(TASKS, layers=2, encoder="S I", neck="S-I", pooled_norm="S")
-    assert [place for place, _ in plan.partitions()] == [
+    assert list(places(encoder="S I", neck="S-I", pooled_norm="S")) == [
         *("embeddings", "layers.0", "layers.1", "pooler", "pooled_norm", "neck.0", "neck.1")
+    ]
+
+
+def test_a_new_place_comes_after_the_layer_it_follows():
+    trunk = places(encoder="S I", neck="S")
+    adapter = replace(trunk["layers.0"], name="adapter", acts="tokens")
+    gate = replace(trunk["neck.0"], name="gate")
+    plan = Plan(tuple(TASKS), tuple(trunk.values())).with_places([gate, adapter])
+    assert [place.name for place in plan.places] == [
+        *("embeddings", "layers.0", "adapter", "layers.1", "pooler", "neck.0", "gate")
     ]
 
 

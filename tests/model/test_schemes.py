@@ -21,7 +21,7 @@ from torch import Tensor
 
 from cotrunk.kinds.task import Task
 from cotrunk.model.encoder.dropout import NO_DROPOUT, DropoutStream
-from cotrunk.model.heads import HeadPlan, Read
+from cotrunk.model.head_plan import HeadPlan, Read
 from cotrunk.model.sharing.network import Network
 from cotrunk.model.weights.initial import initialise
 from cotrunk.runs.checkpoint import read_checkpoint, write_checkpoint

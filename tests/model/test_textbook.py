@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from cotrunk.kinds.task import Task
 from cotrunk.model.encoder.dropout import NO_DROPOUT, DropoutStream
-from cotrunk.model.heads import Head, HeadPlan, pair_features, scale_cosine
+from cotrunk.model.head_plan import HeadPlan
+from cotrunk.model.heads import Head, pair_features, scale_cosine
 
 SST, _, PARA, STS = TASKS
 U, V = torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, -1.0]])
@@ -41,15 +42,16 @@ def test_projected_attention_is_added_as_its_paper_says(gelu, bias):
     scheme = Scheme(pal=Pal("I", gelu=gelu, bias=bias))
     network = filled(network_of(scheme))
     seen: list[tuple[Tensor, Tensor]] = []
-    for owned in network.layers:
-        owned.copy_of("sst").register_forward_hook(
+    for depth in range(3):
+        network.owned[f"layers.{depth}"].copy_of("sst").register_forward_hook(
             lambda _module, given, out: seen.append((given[0], out))
         )
     text, index = texts(SST, scheme.pair_format(SST))
     network(text, index, ["sst"], NO_DROPOUT)
     assert len(seen) == 3
     for depth, (x_TD, found_TD) in enumerate(seen):
-        layer, pal = network.layers[depth].copy_of("sst"), network.projected.copy_of("sst")
+        layer = network.owned[f"layers.{depth}"].copy_of("sst")
+        pal = network.owned["projected"].copy_of("sst")
         lengths = text.length_S.tolist()
         for x_LD, found_LD in zip(x_TD.split(lengths), found_TD.split(lengths), strict=True):
             expected_LD = layer_beside(layer, pal, depth, x_LD, network.shape.heads)
@@ -61,10 +63,10 @@ def test_the_neck_is_linear_layers_each_cut_at_zero():
     network = filled(network_of(scheme))
     text, index = texts(SST, scheme.pair_format(SST))
     (x_SD,) = network.encode(text, ["sst"], NO_DROPOUT).values()
-    for owned in network.neck:
-        dense = owned.copy_of("sst").dense
+    for place in network.on_vectors:
+        dense = network.owned[place.name].copy_of("sst").dense
         x_SD = torch.clamp(x_SD @ dense.weight.T + dense.bias, min=0)
-    last = network.heads.copy_of("sst").layers[0]
+    last = network.head_of["sst"].layers[0]
     expected_RO = (x_SD @ last.weight.T + last.bias)[index.places[0]]
     found_RO = network(text, index, ["sst"], NO_DROPOUT)["sst"]
     torch.testing.assert_close(found_RO, expected_RO, rtol=0, atol=1e-12)

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,15 +10,15 @@ from typing import Any
 import torch
 from tokenizers import Tokenizer
 
+from cotrunk.build.freezing import refuse_senseless_freezing
 from cotrunk.build.heads import head_plans, pair_formats_of
-from cotrunk.build.plan import plan_of, with_dropout
+from cotrunk.build.plan import new_places, plan_of, reset_places, with_dropout
 from cotrunk.build.sources import source_of
 from cotrunk.build.stages import (
     Inputs,
     findings_before,
     plan_stages,
     refuse_idle_methods,
-    refuse_senseless_freezing,
     refuse_senseless_training,
     stream_of,
 )
@@ -33,7 +33,7 @@ from cotrunk.kinds.task import Task
 from cotrunk.learn.stage import StageSpec
 from cotrunk.model.encoder.shape import Shape, config_from_shape, shape_from_config
 from cotrunk.model.sharing.network import Network
-from cotrunk.model.sharing.plan import is_in_encoder
+from cotrunk.model.sharing.place import AddPlaces, Place
 from cotrunk.model.weights.initial import initialise
 from cotrunk.model.weights.pretrained import find, load_tokenizer
 from cotrunk.model.weights.warm_start import difference, have_same_heads, warm_start
@@ -100,15 +100,25 @@ def corpora_of(
 
 
 def prepare(
-    settings: Settings, base: Path, *, on_progress: OnProgress = ignore_progress
+    settings: Settings,
+    base: Path,
+    *,
+    places: Sequence[AddPlaces] = (),
+    on_progress: OnProgress = ignore_progress,
 ) -> PreparedRun:
-    """Check everything, read the data, build the network; only the token cache is written to."""
+    """Check everything, read the data, build the network; only the token cache is written to.
+
+    ``places`` add places of a caller's own to the plan that the settings write.
+    """
     tasks = tasks_of(settings)
     heads = head_plans(settings, tasks)
     _refuse_missing_files(settings)
     pretrained = find(settings.encoder.weights, base=base)
     shape = with_dropout(pretrained.shape, settings)
-    plan, pair_formats = plan_of(settings, shape), pair_formats_of(settings, shape)
+    pair_formats = pair_formats_of(settings, shape)
+    plan = plan_of(settings, shape, tasks, heads).with_places(
+        new_places(places, shape, tasks, heads)
+    )
     refuse_senseless_freezing(settings, plan)
     refuse_senseless_training(settings)
     tokenizer = load_tokenizer(pretrained)
@@ -122,12 +132,16 @@ def prepare(
             )
     errors.refuse()
     network = Network(shape, plan, tasks, heads)
-    kept = _kept_tensors(pretrained.tensors, settings, shape)
-    drawn = initialise(network, kept, seed=settings.train.seed)
+    drawn = initialise(
+        network,
+        pretrained.tensors,
+        seed=settings.train.seed,
+        reset=reset_places(settings, plan),
+    )
     notes = _notes(read, drawn, bool(pretrained.tensors))
     if settings.train.init_from:
         trained = base / settings.train.init_from
-        notes += start_from(network, load_model(trained), template, pair_formats)
+        notes += start_from(network, load_model(trained, places=places), template, pair_formats)
         if not RunFolder(trained).is_finished:
             notes += (f"train.init_from: the training of {trained} has not finished",)
     refuse_idle_methods(settings, network)
@@ -179,18 +193,6 @@ def _refuse_missing_files(settings: Settings) -> None:
         raise UserError(*wrong)
 
 
-def _kept_tensors(
-    tensors: Mapping[str, torch.Tensor], settings: Settings, shape: Shape
-) -> dict[str, torch.Tensor]:
-    """Pretrained tensors without those of the top layers that are to start afresh."""
-    kept = shape.layers - settings.encoder.reset_layers
-    return {
-        name: tensor
-        for name, tensor in tensors.items()
-        if not (name.startswith("layers.") and int(name.split(".")[1]) >= kept)
-    }
-
-
 def device_of(name: str) -> torch.device:
     """``auto`` takes the fastest at hand."""
     if name == "auto":
@@ -207,7 +209,7 @@ def device_of(name: str) -> torch.device:
 
 
 def _notes(
-    read: Mapping[str, Mapping[str, Corpus]], drawn: list[str], pretrained: bool
+    read: Mapping[str, Mapping[str, Corpus]], drawn: Mapping[str, Place], pretrained: bool
 ) -> tuple[str, ...]:
     """What a user should know before training begins."""
     notes = []
@@ -220,14 +222,23 @@ def _notes(
                 verb = "has" if corpus.unlabelled == 1 else "have"
                 unlabelled = f"{plural(corpus.unlabelled, 'row')} {verb} no label for it"
                 notes.append(f"{task} {split}: {unlabelled}")
-    fresh = [name for name in drawn if is_in_encoder(name)]
+    fresh = [name for name, place in drawn.items() if place.pretrained]
     if pretrained and fresh:
         notes.append(f"not in the weights, so drawn at random: {', '.join(fresh[:6])}")
     return tuple(notes)
 
 
-def load_model(folder: Path, *, which: str = "best", device: str = "cpu") -> Model:
-    """A trained network from a run folder, verified."""
+def load_model(
+    folder: Path,
+    *,
+    which: str = "best",
+    device: str = "cpu",
+    places: Sequence[AddPlaces] = (),
+) -> Model:
+    """A trained network from a run folder, verified.
+
+    Of the ``places`` of a caller's own, the network has those that the run was trained with.
+    """
     run = RunFolder.open(folder)
     place = run.path / which
     if not re.fullmatch(r"final|best(-[A-Za-z0-9_-]+)?", which):
@@ -243,8 +254,13 @@ def load_model(folder: Path, *, which: str = "best", device: str = "cpu") -> Mod
     settings = check_settings(documents["settings"], place=f"{place}/settings.json")
     shape = shape_from_config(documents["config"], f"{place}/config.json")
     tasks = tasks_of(settings)
-    network = Network(shape, plan_of(settings, shape), tasks, head_plans(settings, tasks))
-    network.load_state_dict(checkpoint.tensors("model"), strict=True)
+    heads, tensors = head_plans(settings, tasks), checkpoint.tensors("model")
+    plan = plan_of(settings, shape, tasks, heads).trained_before(
+        list(tensors), more=new_places(places, shape, tasks, heads)
+    )
+    network = Network(shape, plan, tasks, heads)
+    _refuse_other_tensors(network, tensors, place)
+    network.load_state_dict(tensors, strict=True)
     network.to(device_of(device))
     tokenizer = Tokenizer.from_str(json.dumps(documents["tokenizer"]))
     return Model(
@@ -255,6 +271,18 @@ def load_model(folder: Path, *, which: str = "best", device: str = "cpu") -> Mod
         settings,
         Path(documents["base"]),
     )
+
+
+def _refuse_other_tensors(
+    network: Network, tensors: Mapping[str, torch.Tensor], folder: Path
+) -> None:
+    """A run that was trained with places of a caller's own cannot be loaded without them."""
+    unknown = sorted(tensors.keys() - network.state_dict().keys())
+    if unknown:
+        raise UserError(
+            f"{folder} has {unknown[0]}, which belongs to no place of its plan; "
+            "load it with the places it was trained with"
+        )
 
 
 def _without_dropout(shape: Shape) -> Shape:

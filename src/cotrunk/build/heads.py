@@ -10,7 +10,7 @@ from cotrunk.errors import UserError, did_you_mean
 from cotrunk.kinds.losses import loss_for
 from cotrunk.kinds.task import Task
 from cotrunk.model.encoder.shape import Shape
-from cotrunk.model.heads import HeadPlan, Read
+from cotrunk.model.head_plan import HeadPlan, Read
 
 
 def head_plans(settings: Settings, tasks: list[Task]) -> dict[str, HeadPlan]:

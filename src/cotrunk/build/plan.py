@@ -1,23 +1,32 @@
 """Settings -> the sharing plan of a network."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from cotrunk.config.settings import Settings
 from cotrunk.errors import UserError, plural
+from cotrunk.kinds.task import Task
 from cotrunk.model.encoder.shape import Shape
-from cotrunk.model.sharing.plan import Plan, ProjectedPlan, make_plan, parse_partition
+from cotrunk.model.head_plan import HeadPlan
+from cotrunk.model.sharing.partition import parse_partition
+from cotrunk.model.sharing.place import AddPlaces, Place, PlanContext
+from cotrunk.model.sharing.places import ProjectedPlan, trunk_places
+from cotrunk.model.sharing.plan import Plan, make_plan
 
 
-def plan_of(settings: Settings, shape: Shape) -> Plan:
+def plan_of(
+    settings: Settings, shape: Shape, tasks: Sequence[Task], heads: Mapping[str, HeadPlan]
+) -> Plan:
+    """The plan that a config writes."""
     sharing, names = settings.sharing, list(settings.tasks)
     if settings.encoder.reset_layers > shape.layers:
         raise UserError(
             f"encoder.reset_layers = {settings.encoder.reset_layers}, "
             f"but the encoder has {plural(shape.layers, 'layer')}"
         )
-    return make_plan(
+    trunk = trunk_places(
         names,
-        layers=shape.layers,
+        shape,
         encoder=f"S{shape.layers}" if sharing.encoder is None else sharing.encoder,
         embeddings=sharing.embeddings,
         pooler=sharing.pooler,
@@ -25,6 +34,22 @@ def plan_of(settings: Settings, shape: Shape) -> Plan:
         pooled_norm=sharing.pooled_norm,
         projected=_projected(settings, shape),
     )
+    return make_plan(trunk, shape, tasks, heads)
+
+
+def new_places(
+    places: Sequence[AddPlaces], shape: Shape, tasks: Sequence[Task], heads: Mapping[str, HeadPlan]
+) -> list[Place]:
+    """What the functions of a caller add to a plan."""
+    context = PlanContext(shape, tuple(tasks), heads)
+    return [place for add in places for place in add(context)]
+
+
+def reset_places(settings: Settings, plan: Plan) -> frozenset[str]:
+    """The top layers that start afresh although there are weights for them."""
+    layers = plan.acting("layer")
+    kept = len(layers) - settings.encoder.reset_layers
+    return frozenset(place.name for place in layers[kept:])
 
 
 def _projected(settings: Settings, shape: Shape) -> ProjectedPlan | None:

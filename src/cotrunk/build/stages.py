@@ -3,6 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from cotrunk.build.freezing import (
+    always_frozen,
+    frozen_places,
+    keeps_vectors,
+    learning_rate_factors,
+)
 from cotrunk.config.settings import Settings, Train
 from cotrunk.data.batches.sampling import ALL_TASKS_PER_STEP, Sampler, dry_run
 from cotrunk.data.batches.stream import Stream
@@ -23,7 +29,6 @@ from cotrunk.learn.optimizer import OPTIMIZERS, parameter_groups, schedule, star
 from cotrunk.learn.regularize import regularizer
 from cotrunk.learn.stage import Recipe, Stage, StageSpec
 from cotrunk.model.sharing.network import Network
-from cotrunk.model.sharing.plan import Plan, is_in_encoder
 from cotrunk.progress import OnProgress, ignore_progress
 
 SEED_STRIDE = 0x9E3779B9
@@ -98,15 +103,15 @@ def make_stage(
     on_progress: OnProgress = ignore_progress,
 ) -> Stage:
     settings, network = inputs.settings, inputs.network
-    frozen = train.freeze == "encoder"
+    frozen, places = frozen_places(train, network.plan), network.places_of()
     trained = {
         name: parameter
         for name, parameter in network.named_parameters()
-        if not (frozen and is_in_encoder(name))
+        if places[name].name not in frozen
     }
     for name, parameter in network.named_parameters():  # an earlier stage may have frozen it
         parameter.requires_grad_(name in trained)
-    factors = learning_rate_factors(train, network.shape.layers, list(trained))
+    factors = learning_rate_factors(train, network.plan, {name: places[name] for name in trained})
     groups = parameter_groups(trained.items(), lr=train.lr, decay=train.decay, factors=factors)
     weights = {name: part.weight for name, part in settings.tasks.items()}
     weighting = loss_weighting(
@@ -115,7 +120,7 @@ def make_stage(
     surgery = None
     if train.gradients != "sum" or weighting.needs_norms:
         surgery = Surgery(
-            blocks_of(trained.items(), network.updated_by()),
+            blocks_of(trained.items(), network.updated_by(), places),
             list(settings.tasks),
             combiner(train.gradients, train.gradient_options),
             seed=train.seed if train.gradient_seed is None else train.gradient_seed,
@@ -127,12 +132,12 @@ def make_stage(
         trained=trained,
         average=start_average(trained) if train.ema is not None else {},
         stream=stream,
-        forward=forward_of(inputs, inputs.train, frozen=frozen, on_progress=on_progress),
-        dev_forward=forward_of(inputs, inputs.dev, frozen=frozen, on_progress=on_progress),
+        forward=forward_of(inputs, inputs.train, frozen, on_progress=on_progress),
+        dev_forward=forward_of(inputs, inputs.dev, frozen, on_progress=on_progress),
         optimizer=OPTIMIZERS[train.optimizer](groups),
         surgery=surgery,
         loss_weighting=weighting,
-        watch=GradientWatch(trained, network.updated_by()),
+        watch=GradientWatch(trained, network.updated_by(), places),
         recipe=recipe_of(settings, train, inputs.tasks, steps=steps, all_steps=stream.steps),
         device=next(network.parameters()).device,
     )
@@ -141,17 +146,14 @@ def make_stage(
 def forward_of(
     inputs: Inputs,
     corpora: Mapping[str, Corpus],
+    frozen: frozenset[str],
     *,
-    frozen: bool,
     on_progress: OnProgress = ignore_progress,
 ) -> Forward:
-    """The way of rows through the network; a frozen encoder is passed only once.
-
-    Projected attention lies inside the encoder: with it there is nothing to keep.
-    """
+    """Through the whole network, or on vectors that a frozen encoder made once."""
     network = inputs.network
     device = next(network.parameters()).device
-    if not frozen or network.projected is not None:
+    if not keeps_vectors(network.plan, frozen):
         return Live(network, corpora, inputs.pair_formats, inputs.template, device)
     encoder = encoder_digest(network)
     features = {
@@ -190,36 +192,6 @@ def recipe_of(
     )
 
 
-def learning_rate_factors(train: Train, layers: int, names: Sequence[str]) -> dict[str, float]:
-    """Heads at their own rate; each layer further from the heads slower by ``layer_decay``."""
-    head = (train.head_lr or train.lr) / train.lr
-    factors = {}
-    for name in names:
-        place, second = name.split(".")[:2]
-        if place == "layers":
-            factors[name] = train.layer_decay ** (layers - 1 - int(second))
-        elif place == "embeddings":
-            factors[name] = train.layer_decay**layers
-        elif place in ("heads", "neck", "pooled_norm", "projected"):
-            factors[name] = head
-    return {name: factor for name, factor in factors.items() if factor != 1}
-
-
-def refuse_senseless_freezing(settings: Settings, plan: Plan) -> None:
-    """Copies of an encoder that no stage trains would stay equal for ever."""
-    if any(train.freeze != "encoder" for train in settings.stages_of_training):
-        return
-    copied = [place for place, groups in plan.partitions() if len(groups) > 1]
-    inside = [place for place in copied if is_in_encoder(place)]
-    if inside:
-        place = inside[0].split(".")[0]
-        instead = "" if place == "layers" else f' and sharing.{place} = "S"'
-        raise UserError(
-            f'train.freeze = "encoder", but the plan copies {inside[0]}: copies that are not '
-            f'trained stay equal; write sharing.encoder = "S{len(plan.layers)}"{instead}'
-        )
-
-
 def refuse_senseless_training(settings: Settings) -> None:
     """Settings that are good by themselves, but not together."""
     for train in settings.stages_of_training:
@@ -234,10 +206,6 @@ def refuse_senseless_training(settings: Settings) -> None:
         if train.evaluate == "never" and (train.early_stopping or train.keep_each):
             key = "early_stopping" if train.early_stopping else "keep_each"
             raise UserError(f'train.{key} needs evaluations, but train.evaluate = "never"')
-        if train.regularize == "smart" and train.freeze == "encoder":
-            raise UserError(
-                'train.regularize = "smart" perturbs the embeddings, which freeze = "encoder" skips'
-            )
     _refuse_one_cycle_without_rise(settings)
 
 
@@ -259,10 +227,14 @@ def _refuse_one_cycle_without_rise(settings: Settings) -> None:
 def refuse_idle_methods(settings: Settings, network: Network) -> None:
     """A gradient method has nothing to do where no stage lets two tasks move one parameter."""
     stages = settings.stages_of_training
-    moved = {name: group for name, group in network.updated_by().items() if len(group) > 1}
+    never, places = always_frozen(settings, network.plan), network.places_of()
+    moved = {
+        name: group
+        for name, group in network.updated_by().items()
+        if len(group) > 1 and places[name].name not in never
+    }
     fix = "share a layer"
-    if all(train.freeze == "encoder" for train in stages):
-        moved = {n: group for n, group in moved.items() if not is_in_encoder(n)}
+    if all(place.name in never for place in network.plan.acting("layer")):
         fix = "share a neck, which a frozen encoder leaves to be trained"
     for train in stages:
         if train.gradients not in ("sum", "mean") and not moved:
@@ -283,15 +255,16 @@ def findings_before(
 ) -> list[Finding]:
     """What can be seen to be wrong before the first step; ``test`` has digests of test files."""
     found: list[Finding | None] = []
+    network = inputs.network
     for train, stream in zip(inputs.settings.stages_of_training, streams, strict=True):
-        frozen = train.freeze == "encoder"
-        names = [
-            name
-            for name, parameter in inputs.network.named_parameters()
-            if parameter.ndim > 1 and not (frozen and is_in_encoder(name))
-        ]
-        factors = learning_rate_factors(train, inputs.network.shape.layers, names)
-        rates = {train.lr * factors.get(name, 1.0) for name in names}
+        frozen, places = frozen_places(train, network.plan), network.places_of()
+        decaying = {
+            name: places[name]
+            for name, parameter in network.named_parameters()
+            if parameter.ndim > 1 and places[name].name not in frozen
+        }
+        factors = learning_rate_factors(train, network.plan, decaying)
+        rates = {train.lr * factors.get(name, 1.0) for name in decaying}
         found.append(guards.idle_decay(rates, train.decay))
         plans = dry_run(
             stream.sampler, stream.sizes, batch=stream.batch, seed=stream.seed, epochs=stream.epochs

@@ -132,6 +132,7 @@ class Train(Part):
     lr: Annotated[float, Field(gt=0, le=10)] = 5e-5
     head_lr: Annotated[float, Field(gt=0, le=10)] | None = None
     layer_decay: Annotated[float, Field(gt=0, le=1)] = 1.0
+    rates: dict[str, Annotated[float, Field(gt=0, le=10)]] = {}
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 11711
     sampling: Sampler = "together"
     alpha: Annotated[float, Field(ge=0, le=1)] = 1.0
@@ -163,7 +164,7 @@ class Train(Part):
     loss_weighting: Literal["fixed", "uncertainty", "dwa", "gradnorm"] = "fixed"
     loss_weighting_options: dict[str, float] = {}
     on_nan: Literal["stop", "skip"] = "stop"
-    freeze: Literal["nothing", "encoder"] = "nothing"
+    freeze: str = "nothing"
     init_from: str | None = None
     device: Annotated[str, StringConstraints(pattern=DEVICE)] = "auto"
     threads: Positive | None = None

@@ -19,10 +19,10 @@ from cotrunk.data.tokens.cache import Corpus, CorpusRows, cache_folder, whole_or
 from cotrunk.infer.batching import by_batch, row_tokens
 from cotrunk.model.encoder.dropout import NO_DROPOUT
 from cotrunk.model.sharing.network import Network
-from cotrunk.model.sharing.plan import Group, group_name, is_in_encoder
+from cotrunk.model.sharing.partition import Group, group_name
 from cotrunk.progress import OnProgress, ProgressUpdate, ignore_progress
 
-FORMAT = 2
+FORMAT = 3
 Vectors = dict[str, list[np.ndarray]]
 """Of some rows, by the name of a group of tasks: for each side [rows, D]."""
 
@@ -73,6 +73,7 @@ class Reading:
             self.corpus.key,
             asdict(self.pair_format),
             poolings,
+            {p.name: p.options for p in network.plan.places if p.encodes and p.options},
         ]
         return hashlib.sha256(json.dumps([FORMAT, *parts], sort_keys=True).encode()).hexdigest()
 
@@ -94,12 +95,18 @@ class Reading:
 
 
 def encoder_digest(network: Network) -> str:
-    """A hash of the frozen part: cached vectors are good for it alone."""
+    """A hash of all that the pooled vectors went through: they are good for it alone."""
     digest = hashlib.sha256()
-    for name, tensor in sorted(network.state_dict().items()):
-        if is_in_encoder(name):
-            digest.update(name.encode())
-            digest.update(tensor.cpu().contiguous().numpy().data)
+    tensors = {
+        f"{place.prefix(owned.owners[name])}.{key}": tensor
+        for place, owned in network.places()
+        if place.encodes
+        for name, copy in owned.items()
+        for key, tensor in copy.state_dict().items()
+    }
+    for name, tensor in sorted(tensors.items()):
+        digest.update(name.encode())
+        digest.update(tensor.cpu().contiguous().numpy().data)
     return digest.hexdigest()
 
 

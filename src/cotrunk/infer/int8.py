@@ -11,8 +11,7 @@ from torch import Tensor, nn
 
 from cotrunk.errors import UserError
 from cotrunk.model.encoder.layer import Layer
-from cotrunk.model.sharing.network import FIRST_ONLY, Network
-from cotrunk.model.sharing.owned import Owned
+from cotrunk.model.sharing.network import Network
 
 ENGINE = "fbgemm"
 ZERO, STEPS = 128, 127
@@ -62,13 +61,11 @@ def to_int8(network: Network) -> None:
 
 def _encoder_layers(network: Network) -> Iterator[tuple[Layer, bool]]:
     """Every copy of every layer, and whether someone reads its first tokens only."""
-    for depth, owned in enumerate(network.layers):
-        assert isinstance(owned, Owned)
+    for place in network.plan.acting("layer"):
+        owned = network.owned[place.name]
         for name, copy in owned.items():
             assert isinstance(copy, Layer)
-            poolings = [network.head_plans[task].pooling for task in owned.owners[name]]
-            top = depth == len(network.layers) - 1
-            yield copy, top and any(pooling in FIRST_ONLY for pooling in poolings)
+            yield copy, any(network.reads_first(place, {task}) for task in owned.owners[name])
 
 
 def _packed(weight_OD: Tensor) -> torch.ScriptObject:

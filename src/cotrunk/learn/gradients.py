@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from cotrunk.learn.combine import Combiner, State
 from cotrunk.learn.sparse import coalesced, dot
-from cotrunk.model.sharing.plan import Group
+from cotrunk.model.sharing.partition import Group
+from cotrunk.model.sharing.place import Place
 from cotrunk.model.weights.initial import generator
 
 Scope = Literal["group", "layer"]
@@ -27,21 +28,17 @@ class Block:
 
 
 def blocks_of(
-    parameters: Iterable[tuple[str, nn.Parameter]], updated_by: Mapping[str, Group]
+    parameters: Iterable[tuple[str, nn.Parameter]],
+    updated_by: Mapping[str, Group],
+    places: Mapping[str, Place],
 ) -> list[Block]:
     """The parameters that two or more tasks move, by those tasks and by place."""
     found: dict[tuple[Group, str], list[nn.Parameter]] = {}
     for name, parameter in parameters:
         group = updated_by[name]
         if parameter.requires_grad and len(group) > 1:
-            found.setdefault((group, place_of(name)), []).append(parameter)
+            found.setdefault((group, places[name].name), []).append(parameter)
     return [Block(group, place, tuple(found[group, place])) for group, place in found]
-
-
-def place_of(name: str) -> str:
-    """``layers.3`` of ``layers.3.sst+sts.up.weight``: a depth, or a part that has but one."""
-    first, second = name.split(".")[:2]
-    return f"{first}.{second}" if second.isdigit() else first
 
 
 class Surgery:

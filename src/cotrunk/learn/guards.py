@@ -18,8 +18,9 @@ from cotrunk.errors import plural
 from cotrunk.kinds.losses import Loss
 from cotrunk.kinds.metrics import accuracy
 from cotrunk.kinds.task import Task
-from cotrunk.model.heads import HeadPlan
-from cotrunk.model.sharing.plan import Group
+from cotrunk.model.head_plan import HeadPlan
+from cotrunk.model.sharing.partition import Group
+from cotrunk.model.sharing.place import Place
 
 NEARLY_CONSTANT = 100
 PATIENCE = 20
@@ -99,6 +100,7 @@ class _Watched:
     """A leaf module, the tasks that move it, and how many turns of each left it unmoved."""
 
     name: str
+    place: Place
     group: Group
     parameters: list[nn.Parameter]
     unmoved: Counter[str]
@@ -124,6 +126,7 @@ class GradientWatch:
         self,
         parameters: Mapping[str, nn.Parameter],
         updated_by: Mapping[str, Group],
+        places: Mapping[str, Place],
         *,
         patience: int = PATIENCE,
     ) -> None:
@@ -132,7 +135,7 @@ class GradientWatch:
         for name, parameter in parameters.items():
             if parameter.requires_grad:
                 block = name.rpartition(".")[0]
-                fresh = _Watched(block, updated_by[name], [], Counter())
+                fresh = _Watched(block, places[name], updated_by[name], [], Counter())
                 self.blocks.setdefault(block, fresh).parameters.append(parameter)
         for watched in self.blocks.values():
             watched.parameters.sort(key=Tensor.numel)  # a bias that moves spares a look at a table
@@ -142,7 +145,7 @@ class GradientWatch:
         turns = frozenset(tasks)
         everything = self.steps % LOOK_EVERY == 0
         self.steps += 1
-        stuck: dict[Group, list[str]] = {}
+        stuck: dict[Group, list[_Watched]] = {}
         for block in self.blocks.values():
             if not (block.group & turns and (everything or block.suspect)):
                 continue
@@ -153,25 +156,30 @@ class GradientWatch:
             block.unmoved.update(block.group & turns)
             if not block.told and block.is_stuck(self.patience):
                 block.told = True
-                stuck.setdefault(block.group, []).append(block.name)
+                stuck.setdefault(block.group, []).append(block)
         return [
-            _stuck(group, names, whole=self._heads_in(names), patience=self.patience)
-            for group, names in stuck.items()
+            _stuck(group, found, whole=self._heads_in(found), patience=self.patience)
+            for group, found in stuck.items()
         ]
 
-    def _heads_in(self, names: Sequence[str]) -> list[str]:
-        """The heads of which every block is among ``names``."""
+    def _heads_in(self, found: Sequence[_Watched]) -> list[str]:
+        """The heads of which every block is among those ``found``."""
+        names = {block.name for block in found}
         whole: dict[str, bool] = {}
-        for name in (name for name in self.blocks if name.startswith("heads.")):
-            head = ".".join(name.split(".")[:2])
-            whole[head] = whole.get(head, True) and name in names
+        for block in self.blocks.values():
+            if block.place.acts == "head":
+                head = block.place.name
+                whole[head] = whole.get(head, True) and block.name in names
         return [head for head, is_whole in whole.items() if is_whole]
 
 
-def _stuck(group: Group, names: Sequence[str], *, whole: Sequence[str], patience: int) -> Finding:
+def _stuck(
+    group: Group, found: Sequence[_Watched], *, whole: Sequence[str], patience: int
+) -> Finding:
     turns = f"in {patience} turns of {' and of '.join(sorted(group))}"
+    names = [block.name for block in found]
     if whole:
-        others = len(names) - sum(name.startswith(f"{head}.") for name in names for head in whole)
+        others = sum(block.place.name not in whole for block in found)
         more = f", nor {others} blocks below it" if others else ""
         return Finding(
             "rounded-output",

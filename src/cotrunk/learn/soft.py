@@ -14,8 +14,8 @@ def soft_penalty(network: Network, *, l2: float, trace: float) -> Tensor:
     """
     # It has a gradient even where nothing is copied, or what is copied is frozen.
     total = torch.zeros((), device=next(network.parameters()).device, requires_grad=True)
-    for place, owned in network.owned_modules():
-        if place == "heads" or len(owned) < 2:
+    for owned in network.owned.values():
+        if len(owned) < 2:
             continue
         copies = [dict(copy.named_parameters()) for copy in owned.values()]
         for name in copies[0]:

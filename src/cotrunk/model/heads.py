@@ -1,9 +1,8 @@
 """From pooled vectors to a task's outputs. Shapes: R rows, F features, O outputs, D width."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -11,51 +10,7 @@ from torch import Tensor, nn
 
 from cotrunk.kinds.task import Task
 from cotrunk.model.encoder.dropout import DropoutStream
-
-Pooling = Literal["pooler", "cls", "mean", "max", "sum"]
-Pair = Literal["joined", "concat", "hadamard", "difference", "all", "sum", "cosine"]
-Gradient = Literal["stop", "frozen", "flow"]
-
-
-@dataclass(frozen=True)
-class Read:
-    """A head reads another task's answer about the same text.
-
-    ``gradient``: stop (nothing flows back), frozen (through the other head's weights, which stay
-    as they are), flow, or a factor by which what flows back is scaled.
-    """
-
-    task: str
-    what: Literal["logits", "probabilities", "hidden"] = "logits"
-    gradient: Gradient | float = "stop"
-
-    @property
-    def stops(self) -> bool:
-        return self.gradient in ("stop", 0)
-
-
-@dataclass(frozen=True)
-class HeadPlan:
-    """How one task turns pooled vectors into outputs."""
-
-    pooling: Pooling = "mean"
-    pair: Pair = "joined"
-    depth: int = 1
-    width: int = 256
-    activation: Literal["relu", "gelu", "tanh"] = "relu"
-    activate_last: bool = False
-    dropout: float = 0.1
-    inner_dropout: float = 0.0
-    output_dropout: float = 0.0
-    cosine: Literal["shifted", "sigmoid", "relu"] = "shifted"
-    projection: bool = False
-    reads: tuple[Read, ...] = ()
-    combine: Literal["concat", "attention"] = "concat"
-
-    @property
-    def separate(self) -> bool:
-        """The two texts of a pair are encoded one by one."""
-        return self.pair != "joined"
+from cotrunk.model.head_plan import HeadPlan, Pair, layer_sizes
 
 
 @dataclass(frozen=True)
@@ -66,15 +21,6 @@ class Answer:
     hidden_RF: Tensor
 
 
-PAIR_PARTS = {
-    "joined": 1,
-    "concat": 2,
-    "hadamard": 3,
-    "difference": 3,
-    "all": 4,
-    "sum": 1,
-    "cosine": 2,
-}
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
     "gelu": F.gelu,
@@ -112,33 +58,18 @@ def probabilities(task: Task, logit_RO: Tensor) -> Tensor:
 
 
 class Head(nn.Module):
-    """A feed-forward net on a row's features, or the cosine of its two vectors."""
+    """A feed-forward net on a row's features, or the cosine of its two vectors.
 
-    def __init__(self, task: Task, plan: HeadPlan, width: int, read_widths: Sequence[int]) -> None:
+    ``inputs``: how wide its own features are, and what each of its reads adds.
+    """
+
+    def __init__(self, task: Task, plan: HeadPlan, width: int, inputs: Sequence[int]) -> None:
         super().__init__()
         self.task, self.plan = task, plan
-        parts = PAIR_PARTS[plan.pair] if task.texts == 2 else 1
-        features = parts * width
-        self.mix = SourceAttention([features, *read_widths], plan.width) if self.attends else None
-        if self.attends:
-            features = plan.width
-        else:
-            features += sum(read_widths)
+        self.mix = SourceAttention(inputs, plan.width) if plan.attends else None
         self.project = nn.Linear(width, width) if plan.projection else None
-        self.layers = nn.ModuleList()
-        if plan.pair != "cosine" or task.texts == 1:
-            sizes = [features] + [plan.width] * (plan.depth - 1) + [task.outputs]
-            self.layers.extend(nn.Linear(a, b) for a, b in pairwise(sizes))
-
-    @property
-    def attends(self) -> bool:
-        return self.plan.combine == "attention" and bool(self.plan.reads)
-
-    @property
-    def hidden_width(self) -> int:
-        last = self.layers[-1]
-        assert isinstance(last, nn.Linear)
-        return last.in_features
+        sizes = layer_sizes(task, plan, inputs)
+        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(sizes))
 
     def forward(
         self, vectors: Sequence[Tensor], reads: Sequence[Tensor], masks: DropoutStream
@@ -182,28 +113,3 @@ class SourceAttention(nn.Module):
         )
         weight_RK1 = self.weigh(torch.tanh(brought_RKF)).softmax(dim=1)
         return (weight_RK1 * brought_RKF).sum(dim=1)
-
-
-def read_width(reader: HeadPlan, reader_texts: int, source: Task, head: Head, read: Read) -> int:
-    """How many numbers one read adds: a one-text answer about a separate pair comes twice."""
-    width = head.hidden_width if read.what == "hidden" else source.outputs
-    twice = reader_texts == 2 and reader.separate and source.texts == 1
-    return width * 2 if twice else width
-
-
-def reading_order(plans: Mapping[str, HeadPlan]) -> list[str]:
-    """Tasks so that each comes after those it reads."""
-    order: list[str] = []
-
-    def visit(task: str, path: tuple[str, ...]) -> None:
-        if task in path:
-            circle = " reads ".join((*path[path.index(task) :], task))
-            raise ValueError(f"heads cannot read in a circle: {circle}")
-        if task not in order:
-            for read in plans[task].reads:
-                visit(read.task, (*path, task))
-            order.append(task)
-
-    for task in plans:
-        visit(task, ())
-    return order

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from cotrunk.build.freezing import always_frozen
 from cotrunk.build.heads import head_plans, pair_formats_of
 from cotrunk.build.plan import plan_of, projected_plan
 from cotrunk.build.sources import source_of
@@ -24,9 +25,12 @@ from cotrunk.data.tokens.tokenise import Tokeniser
 from cotrunk.errors import Errors, UserError
 from cotrunk.kinds.task import Task
 from cotrunk.model.encoder.shape import Shape, named
-from cotrunk.model.heads import HeadPlan
+from cotrunk.model.head_plan import HeadPlan
 from cotrunk.model.sharing.parameter_table import ParameterTable, parameter_table
-from cotrunk.model.sharing.plan import make_plan, parse_partition
+from cotrunk.model.sharing.partition import parse_partition
+from cotrunk.model.sharing.place import Place
+from cotrunk.model.sharing.places import linear_head_place, trunk_places
+from cotrunk.model.sharing.plan import Plan
 from cotrunk.model.weights.pretrained import find, load_tokenizer
 from cotrunk.runs.folder import RunFolder, best_evaluation
 
@@ -157,9 +161,9 @@ def _planned_options(
         who = parse_partition(pal_who, names, place="--pal-who")
         depths = tuple(range(sizes.layers))
         projected = projected_plan(who, pal, pal_heads, depths, sizes, place="plan.pal")
-    made = make_plan(
+    trunk = trunk_places(
         names,
-        layers=sizes.layers,
+        sizes,
         encoder=f"S{sizes.layers}" if encoder is None else encoder,
         embeddings=embeddings,
         pooler=pooler,
@@ -167,7 +171,9 @@ def _planned_options(
         projected=projected,
         place="plan",
     )
-    return parameter_table(made, sizes, heads=_head_sizes(heads, names, sizes), frozen=freeze)
+    made = Plan(tuple(names), (*trunk, *_heads(heads, names, sizes)))
+    frozen = [place.name for place in made.places if place.pretrained and freeze]
+    return parameter_table(made, frozen=frozen)
 
 
 def _task_names(text: str) -> list[str]:
@@ -179,13 +185,16 @@ def _task_names(text: str) -> list[str]:
     return names
 
 
-def _head_sizes(text: str | None, tasks: list[str], shape: Shape) -> dict[str, int]:
+def _heads(text: str | None, tasks: list[str], shape: Shape) -> list[Place]:
     if text is None:
-        return {}
+        return []
     counts = [part.strip() for part in text.split(",")]
     if len(counts) != len(tasks) or not all(count.isdecimal() for count in counts):
         raise UserError(f"--heads {text}: give one number of outputs per task ({len(tasks)})")
-    return {task: (shape.width + 1) * int(count) for task, count in zip(tasks, counts, strict=True)}
+    return [
+        linear_head_place(task, shape.width, int(count))
+        for task, count in zip(tasks, counts, strict=True)
+    ]
 
 
 def _planned_config(
@@ -202,24 +211,8 @@ def _planned_config(
 def parameter_table_of(
     settings: Settings, tasks: list[Task], shape: Shape, heads: dict[str, HeadPlan]
 ) -> ParameterTable:
-    made = plan_of(settings, shape)
-    return parameter_table(
-        made,
-        shape,
-        heads=head_parameters(tasks, heads, shape),
-        pooled=[name for name, head in heads.items() if head.pooling == "pooler"],
-        frozen=all(train.freeze == "encoder" for train in settings.stages_of_training),
-    )
-
-
-def head_parameters(tasks: list[Task], heads: dict[str, HeadPlan], shape: Shape) -> dict[str, int]:
-    import torch
-
-    from cotrunk.model.sharing.network import make_heads
-
-    with torch.device("meta"):
-        made = make_heads({task.name: task for task in tasks}, heads, shape.width)
-    return {name: sum(p.numel() for p in head.parameters()) for name, head in made.items()}
+    made = plan_of(settings, shape, tasks, heads)
+    return parameter_table(made, frozen=always_frozen(settings, made))
 
 
 def info(arguments: Namespace) -> Document:

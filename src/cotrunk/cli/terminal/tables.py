@@ -7,8 +7,10 @@ from typing import Any
 from cotrunk.cli.terminal.screen import megabytes, number, out, table, with_interval
 from cotrunk.errors import plural
 from cotrunk.kinds.task import Task
-from cotrunk.model.sharing.parameter_table import PARTS, ParameterTable
-from cotrunk.model.sharing.plan import Partition
+from cotrunk.model.sharing.parameter_table import ParameterTable
+from cotrunk.model.sharing.partition import Partition
+from cotrunk.model.sharing.place import Place
+from cotrunk.model.sharing.plan import Plan
 
 Document = Mapping[str, Any]
 BAR = 24
@@ -75,10 +77,10 @@ def _short(label: str | float) -> str:
 
 def show_plan(parameter_table: ParameterTable, reads: Mapping[str, Sequence[str]]) -> None:
     counts, bytes_ = parameter_table.parameters, parameter_table.bytes
-    rows = [[part, f"{counts[part]:,}"] for part in PARTS if counts[part]]
-    rows += [["total", f"{counts['total']:,}"], ["weights", megabytes(bytes_["weights"])]]
+    rows = [[part, f"{count:,}"] for part, count in counts.items() if count]
+    rows += [["weights", megabytes(bytes_["weights"])]]
     rows += [["checkpoint with optimizer", megabytes(bytes_["checkpoint"])]]
-    out().print(draw_owners(parameter_table, reads), markup=False)
+    out().print(draw_owners(parameter_table.plan, reads), markup=False)
     out().print()
     out().print(table("", ["part", "parameters"], rows))
 
@@ -179,54 +181,55 @@ def _histogram(labels: Mapping[str, int]) -> str:
     return "\n".join(bars) + "\n"
 
 
-def draw_owners(parameter_table: ParameterTable, reads: Mapping[str, Sequence[str]]) -> str:
+def draw_owners(plan: Plan, reads: Mapping[str, Sequence[str]]) -> str:
     """The network from the top down; tasks that share a copy stand in one box."""
-    width = max(7, *(len(task) + 2 for task in parameter_table.tasks))
-    lines = []
-    for place, partition in reversed(_runs(parameter_table)):
-        lines.append(f"{place:>16} {_boxes(partition, parameter_table.tasks, width)}")
+    width = max(7, *(len(task) + 2 for task in plan.tasks))
+    heads = tuple(frozenset([task]) for task in plan.tasks)
+    runs = [*_runs(plan), ("heads", heads)]
+    lines = [f"{name:>16} {_boxes(groups, plan.tasks, width)}" for name, groups in reversed(runs)]
     for task, sources in reads.items():
         lines += [f"{'':>16} {source} ──reads──> {task}" for source in sources]
     return "\n".join(lines)
 
 
-def _runs(parameter_table: ParameterTable) -> list[tuple[str, Partition]]:
-    """Neighbouring depths with equal owners as one line."""
-    runs: list[tuple[str, str, str, Partition]] = []
-    for entry in parameter_table.entries:
-        if entry.part == "heads":
-            continue
-        kind, _, depth = entry.place.partition(".")
-        if runs and depth and runs[-1][0] == kind and set(runs[-1][3]) == set(entry.partition):
-            runs[-1] = (kind, runs[-1][1], depth, entry.partition)
-        else:
-            runs.append((kind, depth, depth, entry.partition))
-    heads = tuple(frozenset([task]) for task in parameter_table.tasks)
-    named = [
-        (f"{kind} {_span(first, last)}".strip(), partition) for kind, first, last, partition in runs
-    ]
-    return [*named, ("heads", heads)]
+def _runs(plan: Plan) -> list[tuple[str, Partition]]:
+    """All below the heads; depths of one series that have equal owners are one line."""
+    runs: list[list[Place]] = []
+    for place in plan.places:
+        last = next((run for run in reversed(runs) if run[0].series == place.series), None)
+        if last and set(last[0].partition) == set(place.partition):
+            last.append(place)
+        elif place.acts != "head":
+            runs.append([place])
+    return [(f"{run[0].series} {_span(run)}".strip(), run[0].partition) for run in runs]
 
 
-def _span(first: str, last: str) -> str:
-    if not first:
+def _span(run: Sequence[Place]) -> str:
+    first, last = run[0].depth, run[-1].depth
+    if first is None or last is None:
         return ""
-    low, high = int(first) + 1, int(last) + 1
-    return str(low) if low == high else f"{low}-{high}"
+    return str(first + 1) if first == last else f"{first + 1}-{last + 1}"
 
 
 def _boxes(partition: Partition, tasks: Sequence[str], width: int) -> str:
-    """Boxes side by side; a group that is torn apart by the order of tasks is marked by letter."""
+    """Boxes side by side; a group that is torn apart by the order of tasks is marked by letter.
+
+    A task without a copy, such as a pooler it does not read, has a gap.
+    """
     owner = {task: index for index, group in enumerate(partition) for task in group}
     cells: list[list[str]] = []
     for task in tasks:
-        if cells and owner[cells[-1][-1]] == owner[task]:
+        if cells and task in owner and owner.get(cells[-1][-1]) == owner[task]:
             cells[-1].append(task)
         else:
             cells.append([task])
-    torn = {owner[cell[0]] for cell in cells if len(cell) < len(partition[owner[cell[0]]])}
+    owned = [cell for cell in cells if cell[0] in owner]
+    torn = {owner[cell[0]] for cell in owned if len(cell) < len(partition[owner[cell[0]]])}
     boxes = []
     for cell in cells:
+        if cell[0] not in owner:
+            boxes.append(" " * (width + 2))
+            continue
         mark = f" {chr(ord('a') + owner[cell[0]] % 26)}" if owner[cell[0]] in torn else ""
         room = (width + 2) * len(cell) - 2
         boxes.append("[" + f"{'+'.join(cell)}{mark}"[:room].center(room) + "]")

@@ -3,32 +3,22 @@
 Shapes: T tokens, S sequences, R rows, D width.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import copy as shallow_copy
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from cotrunk.data.batches.packing import Packed, RowIndex
 from cotrunk.kinds.task import Task
 from cotrunk.model.encoder.dropout import DropoutStream
-from cotrunk.model.encoder.embeddings import Embeddings
-from cotrunk.model.encoder.layer import Layer
 from cotrunk.model.encoder.shape import Shape
-from cotrunk.model.heads import (
-    Answer,
-    Head,
-    HeadPlan,
-    Pooling,
-    Read,
-    probabilities,
-    read_width,
-    reading_order,
-)
+from cotrunk.model.head_plan import HeadPlan, Pooling, Read, reading_order
+from cotrunk.model.heads import Answer, probabilities
 from cotrunk.model.sharing.owned import Owned, States
-from cotrunk.model.sharing.plan import Group, Plan, alone
-from cotrunk.model.sharing.projected import ProjectedAttention
+from cotrunk.model.sharing.partition import Group
+from cotrunk.model.sharing.place import Place
+from cotrunk.model.sharing.plan import Plan
 
 Perturb = Callable[[Tensor], Tensor]
 """Embeddings [tokens, width] -> what the layers see instead."""
@@ -41,19 +31,12 @@ def identity(x_TD: Tensor) -> Tensor:
     return x_TD
 
 
-class NeckLayer(nn.Module):
-    """A square linear layer and ReLU between the encoder and the heads."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.dense = nn.Linear(width, width)
-
-    def forward(self, x_SD: Tensor) -> Tensor:
-        return F.relu(self.dense(x_SD))
-
-
 class Network(nn.Module):
-    """Every module is `Owned`; which tasks share a copy of it is the plan's word alone."""
+    """The modules of a plan's places; which tasks share a copy is the plan's word alone.
+
+    ``owned[name]`` has the copies of a place. Their parameters are called by the place and its
+    owners, as in ``layers.3.sst+sts.up.weight``.
+    """
 
     def __init__(
         self, shape: Shape, plan: Plan, tasks: Sequence[Task], heads: Mapping[str, HeadPlan]
@@ -62,31 +45,18 @@ class Network(nn.Module):
         self.shape, self.plan = shape, plan
         self.tasks = {task.name: task for task in tasks}
         self.head_plans = dict(heads)
-        names = plan.tasks
-        self.embeddings = Owned(lambda: Embeddings(shape), plan.embeddings)
-        self.layers = nn.ModuleList(
-            Owned(lambda: Layer(shape), partition) for partition in plan.layers
-        )
-        projected = plan.projected
-        self.projected_depths = projected.depths if projected else ()
-        self.projected = (
-            Owned(lambda: ProjectedAttention(shape, projected), projected.who)
-            if projected
-            else None
-        )
-        pooled = [task for task in names if heads[task].pooling == "pooler"]
-        partition = tuple(group for group in plan.pooler if group & set(pooled))
-        self.pooler = Owned(lambda: nn.Linear(shape.width, shape.width), partition)
-        self.pooled_norm = (
-            Owned(lambda: nn.LayerNorm(shape.width, eps=1e-12), plan.pooled_norm)
-            if plan.pooled_norm
-            else None
-        )
-        self.neck = nn.ModuleList(
-            Owned(lambda: NeckLayer(shape.width), partition) for partition in plan.neck
-        )
-        made = make_heads(self.tasks, heads, shape.width)
-        self.heads = Owned(iter([made[task] for task in names]).__next__, alone(names))
+        self.owned = {place.name: Owned(place) for place in plan.places}
+        for place, owned in self.places():
+            for name, copy in owned.items():
+                _attach(self, place.prefix(owned.owners[name]), copy)
+        self.on_tokens = plan.acting("embed", "layer", "tokens")
+        self.on_vectors = plan.acting("vectors")
+        self.head_of = {
+            task: owned.copy_of(task)
+            for place, owned in self.places()
+            for task in plan.tasks
+            if place.acts == "head" and task in owned.owners
+        }
 
     def forward(
         self,
@@ -103,21 +73,17 @@ class Network(nn.Module):
         self, text: Packed, tasks: Sequence[str], masks: DropoutStream, perturb: Perturb = identity
     ) -> States:
         """One vector per sequence, for the tasks and for those whose answers they read."""
-        everyone = frozenset(self.needed_by(tasks))
-        tokens_by_owner = self.embeddings.route(
-            {everyone: text.token_T}, lambda copy, _, __: perturb(copy(text, masks))
-        )
-        return self._pool(self._climb(tokens_by_owner, text, masks), text)
+        states: States = {frozenset(self.needed_by(tasks)): text.token_T}
+        for place in self.on_tokens:
+            states = self._pass(place, states, text, masks, perturb)
+        return self._pool(states, text)
 
     def answer(
         self, pooled: States, index: RowIndex, tasks: Sequence[str], masks: DropoutStream
     ) -> dict[str, Tensor]:
-        """Norm, neck and heads on pooled vectors; a head comes after those it reads."""
-        if self.pooled_norm is not None:
-            pooled = self.pooled_norm.route(pooled, lambda copy, x_SD, _: copy(x_SD))
-        for layer in self.neck:
-            assert isinstance(layer, Owned)
-            pooled = layer.route(pooled, lambda copy, x_SD, _: copy(x_SD))
+        """Neck and heads on pooled vectors; a head comes after those it reads."""
+        for place in self.on_vectors:
+            pooled = self.owned[place.name].route(pooled, lambda copy, x_SD, _: copy(x_SD))
         if not index.swapped:
             return self._answers(pooled, index.places, tasks, masks)
         one, other = (self._answers(pooled, (place,), tasks, masks) for place in index.places)
@@ -132,21 +98,24 @@ class Network(nn.Module):
                 needed |= {read.task for read in plans[task].reads}
         return [task for task in order if task in needed]
 
+    def places(self) -> Iterator[tuple[Place, Owned]]:
+        """Every place with its copies, from the embeddings up."""
+        return ((place, self.owned[place.name]) for place in self.plan.places)
+
+    def places_of(self) -> dict[str, Place]:
+        """The place of each parameter."""
+        return {name: place for name, place, _ in self._parameters_of_places()}
+
     def owners(self) -> dict[str, Group]:
         """Which tasks own each parameter."""
-        return {
-            f"{place}.{name}.{parameter}": owned.owners[name]
-            for place, owned in self.owned_modules()
-            for name, copy in owned.items()
-            for parameter, _ in copy.named_parameters()
-        }
+        return {name: group for name, _, group in self._parameters_of_places()}
 
     def updated_by(self) -> dict[str, Group]:
         """Whose losses move each parameter: its owners', and those of heads that read them."""
         pooled = {task for task, plan in self.head_plans.items() if plan.pooling == "pooler"}
         moved = {
-            name: group & pooled if name.startswith("pooler.") else group
-            for name, group in self.owners().items()
+            name: group & pooled if place.acts == "pool" else group
+            for name, place, group in self._parameters_of_places()
         }
         for reader in reading_order(self.head_plans):
             for read in self.head_plans[reader].reads:
@@ -158,8 +127,17 @@ class Network(nn.Module):
                         moved[name] = group | {reader}
         return moved
 
-    def owned_modules(self) -> Iterator[tuple[str, Owned]]:
-        return ((n, module) for n, module in self.named_modules() if isinstance(module, Owned))
+    def reads_first(self, place: Place, tasks: Collection[str]) -> bool:
+        """Above this place only the first token of every sequence is read: the rest is left out."""
+        top = place is self.on_tokens[-1] and place.acts == "layer"
+        return top and all(self.head_plans[task].pooling in FIRST_ONLY for task in tasks)
+
+    def _parameters_of_places(self) -> Iterator[tuple[str, Place, Group]]:
+        for place, owned in self.places():
+            for name, copy in owned.items():
+                prefix = place.prefix(owned.owners[name])
+                for parameter, _ in copy.named_parameters():
+                    yield f"{prefix}.{parameter}", place, owned.owners[name]
 
     def _kept_by(self, read: Read) -> tuple[str, ...]:
         """Prefixes of the parameters of the read head that the reader's loss does not reach."""
@@ -170,25 +148,31 @@ class Network(nn.Module):
             return (f"{head}layers.{self.head_plans[read.task].depth - 1}.",)
         return ()
 
-    def _climb(self, states: States, text: Packed, masks: DropoutStream) -> States:
-        """Through the layers, each state beside its projected attention where there is one."""
-        for depth in range(len(self.layers)):
-            states = self._layer(depth, states, text, masks)
-        return states
+    def _pass(
+        self, place: Place, states: States, text: Packed, masks: DropoutStream, perturb: Perturb
+    ) -> States:
+        owned = self.owned[place.name]
+        if place.acts == "embed":
+            return owned.route(states, lambda copy, _, __: perturb(copy(text, masks)))
+        if place.acts == "tokens":
+            return owned.route(states, lambda copy, x_TD, _: copy(x_TD, text, masks))
+        return self._layer(place, states, text, masks)
 
-    def _layer(self, depth: int, states: States, text: Packed, masks: DropoutStream) -> States:
-        layer, top = self.layers[depth], depth == len(self.layers) - 1
-        assert isinstance(layer, Owned)
-
-        def first_only(tasks: Group) -> bool:
-            return top and all(self.head_plans[t].pooling in FIRST_ONLY for t in tasks)
-
-        if self.projected is None or depth not in self.projected_depths:
+    def _layer(self, place: Place, states: States, text: Packed, masks: DropoutStream) -> States:
+        """Through one layer, each state beside its projected attention where there is one."""
+        layer, depth = self.owned[place.name], place.depth
+        assert depth is not None
+        beside = self.plan.beside(depth)
+        if beside is None:
             return layer.route(
-                states, lambda copy, x, t: copy(x, text, masks, first_only=first_only(t))
+                states,
+                lambda copy, x, t: copy(x, text, masks, first_only=self.reads_first(place, t)),
             )
-        adapters = self.projected.route(
-            states, lambda copy, x, t: copy(x, text, masks, depth=depth, first_only=first_only(t))
+        adapters = self.owned[beside.name].route(
+            states,
+            lambda copy, x, t: copy(
+                x, text, masks, depth=depth, first_only=self.reads_first(place, t)
+            ),
         )
         # A layer reads on as many tokens as what is added to it has.
         return layer.route(
@@ -197,7 +181,7 @@ class Network(nn.Module):
                 x,
                 text,
                 masks,
-                first_only=first_only(_group(adapters, t)),
+                first_only=self.reads_first(place, _group(adapters, t)),
                 adapter_QD=_of(adapters, t),
             ),
         )
@@ -217,7 +201,10 @@ class Network(nn.Module):
         first_SD = x if len(x) == text.sequences else x.index_select(0, text.first_S)
         if kind == "cls":
             return {tasks: first_SD}
-        return self.pooler.route({tasks: first_SD}, lambda copy, x_SD, _: torch.tanh(copy(x_SD)))
+        (pooler,) = self.plan.acting("pool")
+        return self.owned[pooler.name].route(
+            {tasks: first_SD}, lambda copy, x_SD, _: torch.tanh(copy(x_SD))
+        )
 
     def _answers(
         self, pooled: States, places: tuple[Tensor, ...], tasks: Sequence[str], masks: DropoutStream
@@ -229,7 +216,7 @@ class Network(nn.Module):
             about_each = self.tasks[name].texts == 1 and len(vectors) == 2
             pair_formats = [[vector] for vector in vectors] if about_each else [vectors]
             for frozen in self._ways(name, needed, tasks):
-                head = self.heads.copy_of(name)
+                head = self.head_of[name]
                 call: Callable[..., Answer] = _frozen(head) if frozen else head
                 said[name, frozen] = [
                     call(pair_format, self._reads(name, said, side if about_each else None), masks)
@@ -280,19 +267,19 @@ def _frozen(module: nn.Module) -> nn.Module:
     return twin
 
 
-def make_heads(
-    tasks: Mapping[str, Task], plans: Mapping[str, HeadPlan], width: int
-) -> dict[str, Head]:
-    """A head for every task, wide enough for what it reads."""
-    heads: dict[str, Head] = {}
-    for name in reading_order(plans):
-        task, plan = tasks[name], plans[name]
-        widths = [
-            read_width(plan, task.texts, tasks[read.task], heads[read.task], read)
-            for read in plan.reads
-        ]
-        heads[name] = Head(task, plan, width, widths)
-    return heads
+def _attach(root: nn.Module, path: str, module: nn.Module) -> None:
+    """Make a module known to torch under its path, for parameters, devices and state_dict."""
+    *above, last = path.split(".")
+    inner = root
+    for part in above:
+        if part not in inner._modules:
+            if hasattr(inner, part) and inner is root:
+                raise ValueError(f"{path}: a network has something else called {part!r}")
+            inner._modules[part] = nn.ModuleDict()
+        below = inner._modules[part]
+        assert below is not None
+        inner = below
+    inner._modules[last] = module  # not add_module: a task may be called "type" or "values"
 
 
 def pool_tokens(kind: Pooling, x_TD: Tensor, text: Packed) -> Tensor:

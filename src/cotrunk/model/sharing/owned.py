@@ -4,20 +4,19 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from cotrunk.model.sharing.plan import Group, Partition, group_name
+from cotrunk.model.sharing.partition import Group, group_name
+from cotrunk.model.sharing.place import Place
 
 States = dict[Group, Tensor]
 """What a text has become so far, by the tasks that still see the same thing."""
 
 
-class Owned(nn.ModuleDict):
-    """Copies of one module, keyed by the tasks that own them."""
+class Owned(dict[str, nn.Module]):
+    """The copies of a place's module, by the name of the group that owns each."""
 
-    def __init__(self, make: Callable[[], nn.Module], partition: Partition) -> None:
-        super().__init__()
-        for group in partition:  # not add_module: a task may be called "type" or "values"
-            self._modules[group_name(group)] = make()
-        self.owners = {group_name(group): group for group in partition}
+    def __init__(self, place: Place) -> None:
+        super().__init__({group_name(group): place.make(group) for group in place.partition})
+        self.owners = {group_name(group): group for group in place.partition}
 
     def copy_of(self, task: str) -> nn.Module:
         return next(self[name] for name, group in self.owners.items() if task in group)

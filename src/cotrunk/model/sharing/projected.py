@@ -3,6 +3,8 @@
 Shapes: T tokens, Q tokens that are read on, D width, P projected size.
 """
 
+from collections.abc import Sequence
+
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -10,7 +12,6 @@ from cotrunk.data.batches.packing import Packed
 from cotrunk.model.encoder.attention import attend
 from cotrunk.model.encoder.dropout import DropoutStream
 from cotrunk.model.encoder.shape import Shape
-from cotrunk.model.sharing.plan import ProjectedPlan
 
 
 class ProjectedAttention(nn.Module):
@@ -20,18 +21,24 @@ class ProjectedAttention(nn.Module):
     starts exactly as it is without it.
     """
 
-    def __init__(self, shape: Shape, plan: ProjectedPlan) -> None:
+    def __init__(
+        self,
+        shape: Shape,
+        *,
+        size: int,
+        heads: int,
+        depths: Sequence[int],
+        gelu: bool,
+        bias: bool,
+    ) -> None:
         super().__init__()
-        self.enter = nn.Linear(shape.width, plan.size, bias=plan.bias)
-        self.leave = nn.Linear(plan.size, shape.width, bias=plan.bias)
+        self.enter = nn.Linear(shape.width, size, bias=bias)
+        self.leave = nn.Linear(size, shape.width, bias=bias)
         self.qkv = nn.ModuleDict(
-            {
-                str(depth): nn.Linear(plan.size, 3 * plan.size, bias=plan.bias)
-                for depth in plan.depths
-            }
+            {str(depth): nn.Linear(size, 3 * size, bias=bias) for depth in depths}
         )
-        self.heads = plan.heads
-        self.gelu = plan.gelu
+        self.heads = heads
+        self.gelu = gelu
         self.dropout = shape.attention_dropout
 
     def forward(

@@ -1,49 +1,51 @@
 """What a network starts from: pretrained tensors where there are any, else keyed random values."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import torch
 from torch import Tensor, nn
 
 from cotrunk.model.sharing.network import Network
-from cotrunk.model.sharing.owned import Owned
+from cotrunk.model.sharing.place import Place
 
 
 @torch.no_grad()
-def initialise(network: Network, tensors: Mapping[str, Tensor], *, seed: int) -> list[str]:
+def initialise(
+    network: Network, tensors: Mapping[str, Tensor], *, seed: int, reset: Collection[str] = ()
+) -> dict[str, Place]:
     """Fill every parameter; all copies of one module start equal. Returns what was drawn afresh.
 
     A drawn value is a function of the seed and of the module's place alone: neither the other
-    tasks nor the number of copies change it.
+    tasks nor the number of copies change it. The places ``reset`` are drawn although there are
+    tensors.
     """
-    drawn: list[str] = []
-    for place, owned in network.owned_modules():
-        for owner, copy in owned.items():
+    drawn: dict[str, Place] = {}
+    for place, owned in network.places():
+        for copy in owned.values():
             for name, parameter in copy.named_parameters():
-                key = f"{place}.{owner}.{name}" if place == "heads" else f"{place}.{name}"
-                if key in tensors:
+                key = f"{place.name}.{name}"
+                if key in tensors and place.name not in reset:
                     parameter.copy_(tensors[key])
                 else:
-                    _draw(copy, name, parameter, key, seed)
-                    drawn.append(key)
+                    _draw(copy, name, parameter, place, seed)
+                    drawn[key] = place
     _centre_scores(network)
-    return list(dict.fromkeys(drawn))
+    return drawn
 
 
-def _draw(module: nn.Module, name: str, parameter: Tensor, key: str, seed: int) -> None:
-    place = key.split(".")[0]
+def _draw(module: nn.Module, name: str, parameter: Tensor, place: Place, seed: int) -> None:
+    random = generator(seed, f"{place.name}.{name}")
     owner = module.get_submodule(name.rpartition(".")[0])
     if isinstance(owner, nn.LayerNorm):
         parameter.fill_(1.0 if name.endswith("weight") else 0.0)
-    elif name.endswith("bias") or name == "leave.weight":
+    elif name.endswith("bias") or name in place.zeros:
         parameter.zero_()
-    elif place in ("heads", "neck"):
-        assert isinstance(owner, nn.Linear)
-        bound = owner.in_features**-0.5
-        parameter.uniform_(-bound, bound, generator=generator(seed, key))
+    elif place.draw == "linear":
+        bound = parameter[0].numel() ** -0.5
+        parameter.uniform_(-bound, bound, generator=random)
     else:
-        parameter.normal_(0.0, 0.02, generator=generator(seed, key))
+        parameter.normal_(0.0, 0.02, generator=random)
 
 
 def generator(seed: int, key: str) -> torch.Generator:
@@ -54,10 +56,8 @@ def generator(seed: int, key: str) -> torch.Generator:
 
 def _centre_scores(network: Network) -> None:
     """A score head starts at the middle of its range instead of having to walk there."""
-    heads = network.heads
-    assert isinstance(heads, Owned)
     for name, task in network.tasks.items():
-        layers = heads[name].layers
+        layers = network.head_of[name].layers
         assert isinstance(layers, nn.ModuleList)
         if task.kind == "score" and len(layers):
             layers[-1].bias.fill_((task.low + task.high) / 2)  # type: ignore[operator]

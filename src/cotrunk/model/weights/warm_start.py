@@ -10,10 +10,12 @@ from cotrunk.data.batches.text import PairFormat, Template, pack_rows
 from cotrunk.errors import UserError
 from cotrunk.kinds.task import Task
 from cotrunk.model.encoder.dropout import NO_DROPOUT
-from cotrunk.model.heads import HeadPlan
+from cotrunk.model.head_plan import HeadPlan
 from cotrunk.model.sharing.network import Network
 from cotrunk.model.sharing.owned import Owned
-from cotrunk.model.sharing.plan import Group
+from cotrunk.model.sharing.partition import Group, group_name
+from cotrunk.model.sharing.place import Place
+from cotrunk.model.sharing.plan import SERVES_SOME
 
 
 @torch.no_grad()
@@ -22,20 +24,19 @@ def warm_start(network: Network, source: Network) -> list[str]:
 
     A module is copied as a whole or not at all: half of a trained head is of no use.
     """
-    before = dict(source.owned_modules())
     _refuse_other_parts(network, source)
     fresh: list[str] = []
-    for place, owned in network.owned_modules():
+    for place, owned in network.places():
+        old = source.owned.get(place.name)
         for name, copy in owned.items():
             group = owned.owners[name]
-            old = before.get(place)
             parameters = dict(copy.named_parameters())
             tensors = _tensors(old, group, place, source) if old is not None else {}
             if _sizes(tensors) == _sizes(parameters):
                 for key, parameter in parameters.items():
                     parameter.copy_(tensors[key])
             else:
-                fresh.append(f"{place}.{name}")
+                fresh.append(place.prefix(group))
     return fresh
 
 
@@ -44,18 +45,18 @@ def _sizes(parameters: Mapping[str, torch.nn.Parameter]) -> dict[str, torch.Size
 
 
 def _tensors(
-    old: Owned, group: Group, place: str, source: Network
+    old: Owned, group: Group, place: Place, source: Network
 ) -> dict[str, torch.nn.Parameter]:
     """The parameters of the one copy that served the group's tasks."""
     known = group & set(source.tasks)
     serving = [name for name, owners in old.owners.items() if owners & known]
     if not known:  # a new task: it starts from the trunk all others share, if they do
-        serving = [name for name in old if place != "heads"]
+        serving = list(old)
     if not serving:
         return {}
     if len(serving) > 1:
         raise UserError(
-            f"train.init_from: {place} of {'+'.join(sorted(group))} was {len(serving)} copies "
+            f"train.init_from: {place.name} of {group_name(group)} was {len(serving)} copies "
             f"({', '.join(serving)}); copies cannot be merged: start from a run that shares more"
         )
     return dict(old[serving[0]].named_parameters())
@@ -63,20 +64,25 @@ def _tensors(
 
 def _refuse_other_parts(network: Network, source: Network) -> None:
     """What the run has and this plan has not, or has otherwise, could only be thrown away."""
-    places = dict(network.owned_modules())
-    lost = [place for place, old in source.owned_modules() if len(old) and place not in places]
+    lost = [
+        place.name
+        for place in source.plan.places
+        if place.name not in network.owned and place.acts not in SERVES_SOME
+    ]
     if lost:
         raise UserError(
             f"train.init_from: the run has {', '.join(lost)}, and this plan has not; "
             "write sharing as it is there, and change only who owns what"
         )
-    one, other = network.plan.projected, source.plan.projected
-    if one and other and replace(one, who=()) != replace(other, who=()):
-        raise UserError(
-            "train.init_from: sharing.pal of the run has "
-            f"size = {other.size}, heads = {other.heads}, layers = {list(other.depths)}, "
-            f"gelu = {other.gelu}, bias = {other.bias}; write the same, only who may differ"
-        )
+    now = {place.name: place for place in network.plan.places}
+    for old in source.plan.places:
+        new = now.get(old.name, old)
+        if new.options != old.options:
+            had = ", ".join(f"{key} = {value}" for key, value in (old.options or {}).items())
+            raise UserError(
+                f"train.init_from: {old.part} of the run has {had}; "
+                "write the same, only who owns it may differ"
+            )
 
 
 @torch.inference_mode()

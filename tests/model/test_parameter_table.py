@@ -4,16 +4,18 @@ import json
 from itertools import product
 
 import pytest
-from schemes import NAMES, SCHEMES, SHAPE, TASKS, network_of
+from schemes import SCHEMES, network_of
 
 from cotrunk.build.plan import projected_plan
-from cotrunk.cli.commands.looking import head_parameters
 from cotrunk.cli.main import main
 from cotrunk.kinds.task import Task
 from cotrunk.model.encoder.shape import named
-from cotrunk.model.heads import HeadPlan
+from cotrunk.model.head_plan import HeadPlan
 from cotrunk.model.sharing.parameter_table import ParameterTable, parameter_table
-from cotrunk.model.sharing.plan import alone, make_plan
+from cotrunk.model.sharing.partition import alone
+from cotrunk.model.sharing.place import Place
+from cotrunk.model.sharing.places import head_places, trunk_places
+from cotrunk.model.sharing.plan import Plan
 
 BERT = named("bert-base", "test")
 THREE = ["sst", "para", "sts"]
@@ -32,8 +34,12 @@ CHECKPOINTS = {  # shared neck layers: KiB as printed by MOPS, frozen and tuned
 TOTALS = {0: 115_392_774, 1: 114_211_590, 2: 113_030_406, 3: 111_849_222}
 
 
-def plural(encoder: str, **more: str) -> dict[str, int]:
-    return parameter_table(make_plan(THREE, layers=12, encoder=encoder, **more), BERT).parameters
+def table_of(trunk: list[Place], tasks: list[str] = THREE) -> ParameterTable:
+    return parameter_table(Plan(tuple(tasks), tuple(trunk)))
+
+
+def counted(encoder: str, **more: str) -> dict[str, int]:
+    return table_of(trunk_places(THREE, BERT, encoder=encoder, **more)).parameters
 
 
 def with_pal(
@@ -41,7 +47,7 @@ def with_pal(
 ) -> ParameterTable:
     depths = tuple(range(12))
     pal = projected_plan(alone(tasks), size, heads, depths, BERT, bias=bias)
-    return parameter_table(make_plan(tasks, layers=12, encoder="S12", projected=pal), BERT)
+    return table_of(trunk_places(tasks, BERT, encoder="S12", projected=pal), tasks)
 
 
 def planned(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, dict[str, int]]:
@@ -60,11 +66,11 @@ def planned(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, di
     ],
 )
 def test_bert_base_has_as_many_parameters_as_the_reports_systems(encoder, more, expected):
-    assert plural(encoder, **more)["total"] == expected
+    assert counted(encoder, **more)["total"] == expected
 
 
 def test_bert_base_part_by_part():
-    parts = plural("S12")
+    parts = counted("S12")
     assert parts["embeddings"] == 23_837_184
     assert parts["layers"] == 12 * 7_087_872
     assert parts["pooler"] == 590_592
@@ -73,7 +79,7 @@ def test_bert_base_part_by_part():
 @pytest.mark.parametrize(("depth", "expected"), HYBRID.items())
 def test_hybrid_bert_at_every_depth(depth, expected):
     encoder = f"S{depth} I{12 - depth}" if 0 < depth < 12 else ("S12" if depth else "I12")
-    assert plural(encoder, embeddings="S", pooler="I")["total"] == expected
+    assert counted(encoder, embeddings="S", pooler="I")["total"] == expected
 
 
 def test_hybrid_bert_is_not_half_of_three():
@@ -83,7 +89,7 @@ def test_hybrid_bert_is_not_half_of_three():
 
 
 def neck_of(regime: str) -> int:
-    return plural("S12", neck="-".join(regime))["neck"]
+    return counted("S12", neck="-".join(regime))["neck"]
 
 
 @pytest.mark.parametrize("regime", REGIMES)
@@ -95,7 +101,7 @@ def test_a_neck_has_590_592_parameters_per_copy(regime):
 def test_the_necks_of_mops():
     assert neck_of("III") == 5_315_328
     assert neck_of("SSS") == 1_771_776
-    assert plural("S12", neck="I (para+sts)2")["neck"] == 590_592 * 7
+    assert counted("S12", neck="I (para+sts)2")["neck"] == 590_592 * 7
 
 
 def test_projected_attention_of_the_report():
@@ -121,7 +127,8 @@ def test_eight_tasks_with_projected_attention_are_1_13_of_one_bert():
 )
 def test_the_heads_of_hybrid_bert(task, pair, expected):
     head = HeadPlan(pair=pair, depth=3, width=256)
-    assert head_parameters([task], {task.name: head}, BERT) == {task.name: expected}
+    (place,) = head_places([task], {task.name: head}, BERT.width)
+    assert place.size == expected
 
 
 @pytest.mark.parametrize("regime", REGIMES)
@@ -152,28 +159,25 @@ def test_a_size_that_heads_do_not_divide_is_refused_with_the_nearest(capsys):
 
 
 @pytest.mark.parametrize("name", SCHEMES)
-def test_the_ledger_counts_what_a_network_has(name):
+def test_the_table_counts_what_a_network_has(name):
     scheme = SCHEMES[name]
     network = network_of(scheme, device="meta")
-    heads = {task: scheme.head(task) for task in NAMES}
-    made = parameter_table(
-        scheme.plan(),
-        SHAPE,
-        heads=head_parameters(list(TASKS), heads, SHAPE),
-        pooled=[task for task, head in heads.items() if head.pooling == "pooler"],
-    )
+    made = parameter_table(scheme.plan())
     assert made.parameters["total"] == sum(p.numel() for p in network.parameters())
-    for entry in made.entries:
+    for place in made.plan.places:
         found = sum(
             parameter.numel()
             for parameter_name, parameter in network.named_parameters()
-            if parameter_name.startswith(f"{entry.place}.")
+            if parameter_name.startswith(f"{place.name}.")
         )
-        assert found == entry.total, entry.place
+        assert found == place.total, place.name
+        assert found == sum(
+            p.numel() for m in network.owned[place.name].values() for p in m.parameters()
+        )
 
 
 def test_owners_are_listed_in_the_order_of_the_tasks():
-    made = parameter_table(make_plan(THREE, layers=12, encoder="S6 (sts+para)6"), BERT).document()
+    made = table_of(trunk_places(THREE, BERT, encoder="S6 (sts+para)6")).document()
     groups = {owner["place"]: owner["groups"] for owner in made["owners"]}
     assert groups["layers.0"] == [["sst", "para", "sts"]]
     assert sorted(groups["layers.6"]) == [["para", "sts"], ["sst"]]

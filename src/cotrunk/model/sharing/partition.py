@@ -1,0 +1,84 @@
+"""Partitions of the tasks, and the grammar in which a config writes them."""
+
+import re
+from collections.abc import Sequence
+
+from cotrunk.errors import UserError, did_you_mean
+
+Group = frozenset[str]
+Partition = tuple[Group, ...]
+
+TOKEN = re.compile(r"(S|I|\([^()]*\))(\d*)")
+
+
+def everyone(tasks: Sequence[str]) -> Partition:
+    return (frozenset(tasks),)
+
+
+def alone(tasks: Sequence[str]) -> Partition:
+    return tuple(frozenset([task]) for task in tasks)
+
+
+def group_name(group: Group) -> str:
+    """The members by name, e.g. ``sst+sts``: names a copy in checkpoints, in whatever order the
+    tasks are written."""
+    return "+".join(sorted(group))
+
+
+def parse_partitions(text: str, tasks: Sequence[str], *, place: str) -> tuple[Partition, ...]:
+    """``"S4 (para+sts)2 I"`` as one partition per depth: S shares among all, I among none.
+
+    Tokens are separated by blanks or ``-``, each with an optional count; a task that a
+    parenthesis does not name is alone.
+    """
+    depths: list[Partition] = []
+    rest = text.strip()
+    while rest:
+        token = TOKEN.match(rest)
+        if token is None or (token.end() < len(rest) and rest[token.end()] not in " \t-"):
+            raise UserError(
+                f"{place} = {text!r}: a plan is made of S, I or (a+b|c+d), each with an optional "
+                f"count, separated by blanks or '-'; cannot read {rest!r}"
+            )
+        count = int(token[2] or 1)
+        if not 1 <= count <= 1000:
+            raise UserError(f"{place} = {text!r}: a count lies in 1..1000; found {token[2]}")
+        depths += [_partition(token[1], tasks, place=f"{place} = {text!r}")] * count
+        rest = rest[token.end() :].lstrip(" \t-")
+    return tuple(depths)
+
+
+def parse_partition(text: str, tasks: Sequence[str], *, place: str) -> Partition:
+    """One token of the grammar, where a single module is meant."""
+    depths = parse_partitions(text, tasks, place=place)
+    if len(depths) != 1:
+        raise UserError(f"{place} = {text!r}: exactly one token is needed; found {len(depths)}")
+    return depths[0]
+
+
+def suggest(layers: int) -> str:
+    half = layers // 2
+    return f"S{half} I{layers - half}" if half else f"S{layers}"
+
+
+def _partition(token: str, tasks: Sequence[str], *, place: str) -> Partition:
+    if token == "S":
+        return everyone(tasks)
+    if token == "I":
+        return alone(tasks)
+    groups = [
+        [name.strip() for name in part.split("+") if name.strip()]
+        for part in token[1:-1].split("|")
+    ]
+    named = [name for group in groups for name in group]
+    unknown = [name for name in named if name not in tasks]
+    if unknown or not all(groups):
+        finding = f"{token} has an empty group"
+        if unknown:
+            finding = f"{unknown[0]!r} is no task{did_you_mean(unknown[0], tasks)}"
+        raise UserError(f"{place}: a group names tasks, which are {', '.join(tasks)}; {finding}")
+    twice = sorted({name for name in named if named.count(name) > 1})
+    if twice:
+        raise UserError(f"{place}: a task has one owner; {twice[0]!r} stands twice in {token}")
+    rest = [[task] for task in tasks if task not in named]
+    return tuple(frozenset(group) for group in groups + rest)
