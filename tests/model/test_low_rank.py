@@ -19,9 +19,10 @@ from cotrunk.model.encoder.dropout import NO_DROPOUT, DropoutStream
 from cotrunk.model.encoder.embeddings import Embeddings
 from cotrunk.model.encoder.layer import Layer
 from cotrunk.model.encoder.shape import linear_maps, named, shape_from_config, tensor_sizes
-from cotrunk.model.sharing.low_rank import LowRank, Pair, merge
+from cotrunk.model.sharing.low_rank import LowRank, Pair
+from cotrunk.model.sharing.low_rank_plan import low_rank_size
+from cotrunk.model.sharing.merge import merge
 from cotrunk.model.sharing.network import pool_tokens
-from cotrunk.model.sharing.sizes import low_rank_size
 from cotrunk.model.weights.rename import TABLES, from_hugging_face
 
 EVERY = ("query", "key", "value", "out", "up", "down")
@@ -304,5 +305,5 @@ def test_adapters_of_rank_8_on_every_map_of_minilm_are_under_3_percent():
 
 
 def test_sizes_are_known_without_torch():
-    code = "import sys, cotrunk.model.sharing.sizes; sys.exit('torch' in sys.modules)"
+    code = "import sys, cotrunk.model.sharing.low_rank_plan; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 
 from cotrunk.build.freezing import refuse_senseless_freezing
 from cotrunk.build.heads import head_plans, pair_formats_of
-from cotrunk.build.plan import new_places, plan_of, reset_places, with_dropout
+from cotrunk.build.plan import new_places, plan_of, reset_places, settings_of_saved, with_dropout
 from cotrunk.build.sources import source_of
 from cotrunk.build.stages import (
     Inputs,
@@ -160,7 +160,7 @@ def prepare(
         "threads": torch.get_num_threads(),
     }
     documents: dict[str, object] = {
-        "settings": settings.model_dump(),
+        "settings": settings_of_saved(settings).model_dump(),
         "base": str(base.resolve()),
         "config": config_from_shape(shape),
         "tokenizer": json.loads(tokenizer.to_str()),

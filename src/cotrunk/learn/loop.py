@@ -29,8 +29,8 @@ from cotrunk.learn.stage import (
     progress_of,
     restore,
     save,
-    tensors_of,
 )
+from cotrunk.model.sharing.merge import merged_tensors
 from cotrunk.model.sharing.network import Network
 from cotrunk.progress import OnProgress, ProgressUpdate, ignore_progress
 from cotrunk.runs.checkpoint import Checkpoint, delete_checkpoint, write_checkpoint
@@ -102,7 +102,7 @@ class RunContext:
         self.on_progress(done)
 
     def keep(self, network: Network, place: Path) -> None:
-        model = {"model": tensors_of(network)}
+        model = {"model": merged_tensors(network)}
         write_checkpoint(place, tensors=model, documents=self.documents)
 
 

@@ -11,7 +11,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from cotrunk.model.encoder.dropout import DropoutStream
-from cotrunk.model.encoder.layer import Layer
 from cotrunk.model.encoder.shape import LinearMap, Shape, linear_maps
 
 
@@ -105,20 +104,3 @@ class LowRank(nn.ModuleDict):
             for name in maps
         ]
         return torch.block_diag(*blocks)
-
-
-@torch.no_grad()
-def merge(layer: Layer, low_rank: LowRank) -> None:
-    """Add the adapters to the weights of the layer, which then answers alike without them."""
-    query, key, value = layer.attention.qkv.weight.chunk(3)
-    weights: dict[LinearMap, Tensor] = {
-        "query": query,
-        "key": key,
-        "value": value,
-        "out": layer.attention.out.weight,
-        "up": layer.up.weight,
-        "down": layer.down.weight,
-    }
-    for name, weight in weights.items():
-        if name in low_rank:
-            weight.copy_(weight.double() + low_rank.product(name))
