@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 import torch
-
 from cotrunk.build.experiment import prepare
+
 from cotrunk.cli.main import main
 from cotrunk.config.settings import read_settings
 from cotrunk.infer.forward import Cached, Live

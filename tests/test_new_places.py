@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from cotrunk.build.experiment import PreparedRun, load_model, prepare
 from torch import Tensor, nn
 
-from cotrunk.build.experiment import PreparedRun, load_model, prepare
 from cotrunk.config.settings import read_settings
 from cotrunk.data.batches.packing import Packed, RowIndex
 from cotrunk.data.batches.text import PairFormat, Template, pack_rows

@@ -12,6 +12,7 @@ from cotrunk.data.batches.text import PairFormat, Template, pack_rows
 from cotrunk.kinds.task import Task
 from cotrunk.model.encoder.shape import named
 from cotrunk.model.head_plan import HeadPlan, Read
+from cotrunk.model.sharing.low_rank_plan import LowRankPlan
 from cotrunk.model.sharing.network import Network
 from cotrunk.model.sharing.partition import parse_partition, parse_partitions
 from cotrunk.model.sharing.places import ProjectedPlan, trunk_places
@@ -41,6 +42,16 @@ class Pal:
     bias: bool = False
 
 
+@dataclass(frozen=True)
+class Lora:
+    who: str = "I"
+    on: tuple[str, ...] = ("query", "key", "value", "out", "up", "down")
+    depths: tuple[int, ...] = (0, 1, 2)
+    rank: int = 2
+    alpha: float = 3
+    dropout: float = 0.0
+
+
 @dataclass(frozen=True, eq=False)
 class Scheme:
     encoder: str = "S3"
@@ -49,6 +60,7 @@ class Scheme:
     neck: str = ""
     pooled_norm: str | None = None
     pal: Pal | None = None
+    lora: Lora | None = None
     heads: dict[str, HeadPlan] = field(default_factory=dict)
     swap: bool = False
 
@@ -63,6 +75,7 @@ class Scheme:
             neck=self.neck,
             pooled_norm=self.pooled_norm,
             projected=self.pal and projected(self.pal, names),
+            low_rank=self.lora and low_rank(self.lora, names),
         )
         return make_plan(trunk, SHAPE, tasks, {name: self.head(name) for name in names})
 
@@ -84,12 +97,18 @@ class Scheme:
             neck="S" * bool(depths) + f"{depths or ''}",
             pooled_norm=self.pooled_norm and "S",
             pal=self.pal and replace(self.pal, who="S"),
+            lora=self.lora and replace(self.lora, who="S"),
         )
 
 
 def projected(pal: Pal, names: Sequence[str]) -> ProjectedPlan:
     who = parse_partition(pal.who, names, place="who")
     return ProjectedPlan(who, pal.size, pal.heads, pal.depths, pal.gelu, pal.bias)
+
+
+def low_rank(lora: Lora, names: Sequence[str]) -> LowRankPlan:
+    who = parse_partition(lora.who, names, place="who")
+    return LowRankPlan(who, lora.rank, lora.alpha, lora.on, lora.depths, lora.dropout)
 
 
 def pooled(*kinds: str) -> dict[str, HeadPlan]:
@@ -158,6 +177,20 @@ SCHEMES = {
     "pal S, pooled differently": Scheme(
         "S2 I", pal=Pal("S"), heads=pooled("pooler", "cls", "mean", "sum")
     ),
+    "lora I": Scheme(lora=Lora("I")),
+    "lora S": Scheme("S2 I", lora=Lora("S")),
+    "lora of a subset": Scheme(lora=Lora("(para+sts)", on=("query", "value"))),
+    "lora across layers": Scheme("(sst+para) (para+sts) I", lora=Lora("(sst+sts)")),
+    "lora on some layers": Scheme(lora=Lora(depths=(0, 2)), heads=pooled(*["cls"] * 4)),
+    "lora, pooled differently": Scheme(lora=Lora(), heads=pooled("pooler", "cls", "mean", "sum")),
+    "lora with dropout": Scheme("S2 I", lora=Lora(dropout=0.3), heads=pooled(*["pooler"] * 4)),
+    "lora and pal": Scheme(
+        pal=Pal("S"), lora=Lora("I"), heads=pooled("pooler", "cls", "mean", "sum")
+    ),
+    "lora beside pals of others": Scheme(
+        "S2 I", pal=Pal("(sst+para)"), lora=Lora("(para+sts)"), heads=pooled(*["cls"] * 4)
+    ),
+    "reads through lora": Scheme(lora=Lora("I"), heads=reading(gradient="frozen")),
     "reads, stop": Scheme("I3", heads=reading()),
     "reads, frozen": Scheme("I3", heads=reading(gradient="frozen")),
     "reads, flow": Scheme("I3", heads=reading(gradient="flow")),

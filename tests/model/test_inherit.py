@@ -5,7 +5,19 @@ from dataclasses import replace
 
 import pytest
 import torch
-from schemes import NAMES, SHAPE, TASKS, TEMPLATE, Pal, Scheme, filled, network_of, pooled, reading
+from schemes import (
+    NAMES,
+    SHAPE,
+    TASKS,
+    TEMPLATE,
+    Lora,
+    Pal,
+    Scheme,
+    filled,
+    network_of,
+    pooled,
+    reading,
+)
 
 from cotrunk.errors import UserError
 from cotrunk.kinds.task import Task
@@ -26,6 +38,7 @@ FINER = [  # from a plan to one that shares less: outputs must be met exactly
     ("neck", Scheme(neck="S-S"), Scheme(neck="S-I")),
     ("norm", Scheme(pooled_norm="S"), Scheme(pooled_norm="I")),
     ("pals", Scheme(pal=Pal("S", bias=True)), Scheme(pal=Pal("I", bias=True))),
+    ("lora", Scheme(lora=Lora("S")), Scheme("S2 I", lora=Lora("I"))),
     ("reads", Scheme(heads=reading()), Scheme("S2 I", heads=reading(gradient="stop"))),
 ]
 
@@ -92,6 +105,7 @@ def test_copies_cannot_be_merged(source, target, copies):
         (Scheme(neck="S-S"), "the run has neck.0, neck.1"),
         (Scheme(pooled_norm="S"), "the run has pooled_norm"),
         (Scheme(pal=Pal()), "the run has projected"),
+        (Scheme(lora=Lora(depths=(1,))), "the run has lora.1"),
     ],
 )
 def test_parts_that_would_be_thrown_away_are_refused(source, lost):

@@ -8,7 +8,6 @@ from schemes import SCHEMES, network_of
 
 from cotrunk.build.plan import projected_plan
 from cotrunk.cli.main import main
-from cotrunk.cli.plan import head_parameters
 from cotrunk.kinds.task import Task
 from cotrunk.model.encoder.shape import named
 from cotrunk.model.head_plan import HeadPlan

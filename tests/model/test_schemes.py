@@ -22,6 +22,7 @@ from torch import Tensor
 from cotrunk.kinds.task import Task
 from cotrunk.model.encoder.dropout import NO_DROPOUT, DropoutStream
 from cotrunk.model.head_plan import HeadPlan, Read
+from cotrunk.model.sharing.merge import merge
 from cotrunk.model.sharing.network import Network
 from cotrunk.model.weights.initial import initialise
 from cotrunk.runs.checkpoint import read_checkpoint, write_checkpoint
@@ -29,6 +30,7 @@ from cotrunk.runs.checkpoint import read_checkpoint, write_checkpoint
 BY_NAME = {task.name: task for task in TASKS}
 with_schemes = pytest.mark.parametrize("scheme", SCHEMES.values(), ids=SCHEMES.keys())
 WITH_PAL = {name: scheme for name, scheme in SCHEMES.items() if scheme.pal}
+WITH_LORA = {name: scheme for name, scheme in SCHEMES.items() if scheme.lora}
 with_pals = pytest.mark.parametrize("scheme", WITH_PAL.values(), ids=WITH_PAL.keys())
 
 
@@ -162,12 +164,29 @@ def test_a_network_survives_its_checkpoint_whatever_the_order_of_its_tasks(schem
 def test_a_task_answers_the_same_without_the_tasks_it_does_not_read(scheme):
     network = made(scheme)
     for task in ("sst", "sts"):
-        if "(" in f"{scheme.encoder}{scheme.neck}{scheme.pal}":
+        if "(" in f"{scheme.encoder}{scheme.neck}{scheme.pal}{scheme.lora and scheme.lora.who}":
             continue  # groups name tasks that would be missing
         kept = [t for t in TASKS if t.name in network.needed_by([task])]
         small = filled(network_of(scheme, kept))
         expected = answers(network, scheme, BY_NAME[task], [task])
         assert_same(answers(small, scheme, BY_NAME[task], [task]), expected)
+
+
+@pytest.mark.parametrize("scheme", WITH_LORA.values(), ids=WITH_LORA.keys())
+def test_adapters_answer_as_layers_of_each_task_with_their_products_added(scheme):
+    network, plain = network_of(scheme), network_of(replace(scheme, encoder="I3", lora=None))
+    torch.manual_seed(0)
+    with torch.no_grad():
+        for parameter in network.parameters():  # copies that differ, as after training
+            parameter.copy_(torch.randn_like(parameter) * 0.3)
+        for place, owned in plain.places():
+            for name, copy in owned.items():
+                source = network.owned[place.name].copy_of(min(owned.owners[name]))
+                copy.load_state_dict(source.state_dict())
+    for depth in scheme.lora.depths:
+        for task, layer in plain.owned[f"layers.{depth}"].items():
+            merge(layer, network.owned[f"lora.{depth}"].copy_of(task))
+    assert_same(all_answers(plain, scheme), all_answers(network, scheme))
 
 
 @with_pals

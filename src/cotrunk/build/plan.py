@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Literal
 
 from cotrunk.config.settings import Settings
 from cotrunk.errors import UserError, plural
 from cotrunk.kinds.task import Task
-from cotrunk.model.encoder.shape import Shape
+from cotrunk.model.encoder.shape import Shape, linear_maps
 from cotrunk.model.head_plan import HeadPlan
+from cotrunk.model.sharing.low_rank_plan import LowRankPlan
 from cotrunk.model.sharing.partition import parse_partition
 from cotrunk.model.sharing.place import AddPlaces, Place, PlanContext
 from cotrunk.model.sharing.places import ProjectedPlan, trunk_places
@@ -38,6 +40,7 @@ def plan_of(
         neck=sharing.neck,
         pooled_norm=sharing.pooled_norm,
         projected=_projected(settings, shape),
+        low_rank=_low_rank(settings, shape),
     )
     made = make_plan(trunk, shape, tasks, heads)
     return made.with_places(new_places(more, shape, tasks, heads))
@@ -62,7 +65,7 @@ def _projected(settings: Settings, shape: Shape) -> ProjectedPlan | None:
     pal = settings.sharing.pal
     if pal is None:
         return None
-    depths = tuple(range(shape.layers)) if pal.layers == "all" else tuple(sorted(set(pal.layers)))
+    depths = _depths(pal.layers, shape)
     who = parse_partition(pal.who, list(settings.tasks), place="sharing.pal.who")
     return projected_plan(who, pal.size, pal.heads, depths, shape, gelu=pal.gelu, bias=pal.bias)
 
@@ -87,6 +90,41 @@ def projected_plan(
             f"{place}.size = {size} is not divisible by {place}.heads = {heads}; "
             f"the nearest sizes that are: {nearest}"
         )
+    _refuse_absent_layers(depths, shape, place=place)
+    return ProjectedPlan(who, size, heads, depths, gelu, bias)
+
+
+def _low_rank(settings: Settings, shape: Shape) -> LowRankPlan | None:
+    lora = settings.sharing.lora
+    if lora is None:
+        return None
+    depths = _depths(lora.layers, shape)
+    _refuse_absent_layers(depths, shape, place="sharing.lora")
+    return LowRankPlan(
+        who=parse_partition(lora.who, list(settings.tasks), place="sharing.lora.who"),
+        rank=lora.rank,
+        alpha=lora.alpha,
+        on=tuple(name for name in linear_maps(shape) if name in lora.on),
+        depths=depths,
+        dropout=lora.dropout,
+        merge_at_save=lora.merge_at_save,
+    )
+
+
+def settings_of_saved(settings: Settings) -> Settings:
+    """Of a saved model, which has adapters that are merged at save no more."""
+    lora = settings.sharing.lora
+    if lora is None or not lora.merge_at_save:
+        return settings
+    sharing = settings.sharing.model_copy(update={"lora": None})
+    return settings.model_copy(update={"sharing": sharing})
+
+
+def _depths(layers: Sequence[int] | Literal["all"], shape: Shape) -> tuple[int, ...]:
+    return tuple(range(shape.layers)) if layers == "all" else tuple(sorted(set(layers)))
+
+
+def _refuse_absent_layers(depths: Sequence[int], shape: Shape, *, place: str) -> None:
     absent = [depth for depth in depths if depth >= shape.layers]
     if absent or not depths:
         raise UserError(
@@ -94,7 +132,6 @@ def projected_plan(
             + (f"there is no layer {absent[0]}" if absent else "none is named")
             + '; name some of these, or write layers = "all"'
         )
-    return ProjectedPlan(who, size, heads, depths, gelu, bias)
 
 
 def with_dropout(shape: Shape, settings: Settings) -> Shape:

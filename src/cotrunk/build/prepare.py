@@ -15,7 +15,7 @@ from cotrunk.build.extensions import NO_EXTENSIONS, Extensions
 from cotrunk.build.findings import findings_before
 from cotrunk.build.heads import head_plans, pair_formats_of
 from cotrunk.build.load import device_of, load_model, start_from
-from cotrunk.build.plan import plan_of, reset_places, with_dropout
+from cotrunk.build.plan import plan_of, reset_places, settings_of_saved, with_dropout
 from cotrunk.build.sources import Sources, corpora_of, sources_of
 from cotrunk.build.stage import make_stage, steps_of, stream_of
 from cotrunk.build.tasks import bound_tasks, fitted_tasks, tasks_of, with_fitted_kinds
@@ -105,7 +105,9 @@ def prepare(
         keep=settings.train.keep,
         max_seconds=settings.train.max_seconds,
         record=_record(settings, base, pretrained, read),
-        documents=_documents(with_fitted_kinds(settings, tasks), base, shape, tokenizer),
+        documents=_documents(
+            settings_of_saved(with_fitted_kinds(settings, tasks)), base, shape, tokenizer
+        ),
         notes=notes,
         warnings=warnings,
         findings=tuple(findings),

@@ -22,6 +22,7 @@ DEVICE = r"^(auto|cpu|mps|cuda(:[0-9]{1,3})?)$"
 TaskName = Annotated[str, StringConstraints(pattern=NAME, max_length=64)]
 Pooling = Literal["pooler", "cls", "mean", "max", "sum"]
 Pair = Literal["joined", "concat", "hadamard", "difference", "all", "sum", "cosine"]
+LinearMap = Literal["query", "key", "value", "out", "up", "down"]
 Sampler = Literal[
     "together", "largest", "smallest", "scaled", "sequential", "round-robin",
     "proportional", "sqrt", "power", "annealed", "temperature",
@@ -58,6 +59,20 @@ class Projected(Part):
     bias: bool = False
 
 
+class LowRank(Part):
+    """Low-rank adapters on the linear maps of the encoder's layers."""
+
+    rank: Positive = 8
+    alpha: Annotated[float, Field(gt=0)] = 16.0
+    who: str = "S"
+    on: Annotated[list[LinearMap], Field(min_length=1)] = [
+        "query", "key", "value", "out", "up", "down",
+    ]  # fmt: skip
+    layers: list[Annotated[int, Field(ge=0)]] | Literal["all"] = "all"
+    dropout: Share = 0.0
+    merge_at_save: bool = False
+
+
 class Soft(Part):
     """How strongly the copies of a depth are drawn to each other."""
 
@@ -74,6 +89,7 @@ class Sharing(Part):
     neck: str = ""
     pooled_norm: str | None = None
     pal: Projected | None = None
+    lora: LowRank | None = None
     soft: Soft = Soft()
 
 

@@ -15,7 +15,8 @@ from cotrunk.infer.forward import Forward
 from cotrunk.kinds.metrics import Score, overall
 from cotrunk.learn import guards
 from cotrunk.learn.run import Run
-from cotrunk.learn.stage import Progress, Stage, tensors_of
+from cotrunk.learn.stage import Progress, Stage
+from cotrunk.model.sharing.merge import merged_tensors
 from cotrunk.model.sharing.network import Network
 from cotrunk.progress import OnProgress, ignore_progress
 from cotrunk.runs.checkpoint import write_checkpoint
@@ -56,7 +57,7 @@ def evaluate(run: Run, stage: Stage, progress: Progress) -> Evaluated:
 
 def keep(run: Run, place: Path) -> None:
     """Save the network as it is, without scores."""
-    write_checkpoint(place, tensors={"model": tensors_of(run.network)}, documents=run.documents)
+    write_checkpoint(place, tensors={"model": merged_tensors(run.network)}, documents=run.documents)
 
 
 def keep_evaluated(run: Run, place: Path, evaluation: Evaluation, outputs: Outputs) -> None:
@@ -67,7 +68,7 @@ def keep_evaluated(run: Run, place: Path, evaluation: Evaluation, outputs: Outpu
         dev[f"{task}.target"] = torch.from_numpy(np.array(run.dev[task].target))
     write_checkpoint(
         place,
-        tensors={"model": tensors_of(run.network), "dev": dev},
+        tensors={"model": merged_tensors(run.network), "dev": dev},
         documents={**run.documents, DOCUMENT: without_nan(evaluation.document())},
     )
 

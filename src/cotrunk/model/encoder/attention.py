@@ -13,10 +13,13 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from cotrunk.data.batches.packing import Packed
+from cotrunk.model.encoder.deltas import Deltas, added
 from cotrunk.model.encoder.dropout import DropoutStream
 from cotrunk.model.encoder.linear import Linear
 from cotrunk.model.encoder.padded import PaddedLayout
-from cotrunk.model.encoder.shape import Shape
+from cotrunk.model.encoder.shape import LinearMap, Shape
+
+QKV: tuple[LinearMap, ...] = ("query", "key", "value")
 
 
 def attend(
@@ -28,21 +31,32 @@ def attend(
     heads: int,
     dropout: float,
     first_only: bool,
+    deltas: Deltas | None = None,
 ) -> Tensor:
     """Every token, or with ``first_only`` the first of each sequence, looks at its sequence.
 
     ``qkv`` makes queries, keys and values of a token, one after the other.
     """
     if first_only:
-        return _attend_first(x_TD, qkv, text, masks, heads, dropout)
+        weight = qkv.weight
+        if deltas is not None:
+            x_TD, weight = deltas.fold(QKV, x_TD, weight, masks)
+        return _attend_first(x_TD, weight, qkv.bias, text, masks, heads, dropout)
+    qkv_TD = added(deltas, QKV, x_TD, qkv(x_TD), masks)
     if masks.silent and not torch.is_grad_enabled():
-        return _attend_once(qkv(x_TD), text, heads)
-    out: Tensor = _Attend.apply(qkv(x_TD), text, masks, heads, dropout)  # type: ignore[no-untyped-call]
+        return _attend_once(qkv_TD, text, heads)
+    out: Tensor = _Attend.apply(qkv_TD, text, masks, heads, dropout)  # type: ignore[no-untyped-call]
     return out
 
 
 def _attend_first(
-    x_TD: Tensor, qkv: nn.Linear, text: Packed, masks: DropoutStream, heads: int, dropout: float
+    x_TD: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    text: Packed,
+    masks: DropoutStream,
+    heads: int,
+    dropout: float,
 ) -> Tensor:
     """One query a sequence: keys and values are never formed.
 
@@ -50,10 +64,10 @@ def _attend_first(
     sides need far fewer operations. What the bias of the keys adds is the same for all tokens of
     a sequence, so softmax does not see it.
     """
-    weight = qkv.weight.view(3, heads, -1, x_TD.shape[1])
+    weight = weight.view(3, heads, -1, x_TD.shape[1])
     first_SD = x_TD.index_select(0, text.first_S)
-    bias = None if qkv.bias is None else qkv.bias.chunk(3)
-    q_SD = F.linear(first_SD, weight[0].flatten(0, 1), bias[0] if bias else None)
+    biases = None if bias is None else bias.chunk(3)
+    q_SD = F.linear(first_SD, weight[0].flatten(0, 1), biases[0] if biases else None)
     ask_HSD = torch.bmm(q_SD.view(len(q_SD), heads, -1).transpose(0, 1), weight[1])
     ask_SHD = ask_HSD.transpose(0, 1) / math.sqrt(weight.shape[2])
     attended, weighed = [], []
@@ -69,8 +83,8 @@ def _attend_first(
         attended.append(torch.bmm(probs_NHL, x_NLD))
         weighed.append(probs_NHL.sum(-1))
     out_HSE = torch.bmm(torch.cat(attended).transpose(0, 1), weight[2].mT)
-    if bias is not None:  # dropout: the chances need not sum to 1
-        out_HSE = out_HSE + torch.cat(weighed).T[:, :, None] * bias[2].view(heads, 1, -1)
+    if biases is not None:  # dropout: the chances need not sum to 1
+        out_HSE = out_HSE + torch.cat(weighed).T[:, :, None] * biases[2].view(heads, 1, -1)
     return out_HSE.transpose(0, 1).flatten(1)
 
 
@@ -158,7 +172,13 @@ class Attention(nn.Module):
         self.attention_dropout = shape.attention_dropout
 
     def forward(
-        self, x_TD: Tensor, text: Packed, masks: DropoutStream, *, first_only: bool
+        self,
+        x_TD: Tensor,
+        text: Packed,
+        masks: DropoutStream,
+        *,
+        first_only: bool,
+        deltas: Deltas | None = None,
     ) -> Tensor:
         attended_QD = attend(
             x_TD,
@@ -168,6 +188,8 @@ class Attention(nn.Module):
             heads=self.heads,
             dropout=self.attention_dropout,
             first_only=first_only,
+            deltas=deltas,
         )
         residual_QD = x_TD.index_select(0, text.first_S) if first_only else x_TD
-        return self.norm(masks.add(residual_QD, self.out(attended_QD), self.dropout))
+        out_QD = added(deltas, ("out",), attended_QD, self.out(attended_QD), masks)
+        return self.norm(masks.add(residual_QD, out_QD, self.dropout))

@@ -1,4 +1,7 @@
-"""One encoder layer on packed tokens. Shapes: T tokens, Q tokens that are read on, D width."""
+"""One encoder layer on packed tokens.
+
+Shapes: T tokens, Q tokens that are read on, D width, F width of the feed-forward.
+"""
 
 import torch
 import torch.nn.functional as F
@@ -6,6 +9,7 @@ from torch import Tensor, nn
 
 from cotrunk.data.batches.packing import Packed
 from cotrunk.model.encoder.attention import Attention
+from cotrunk.model.encoder.deltas import Deltas, added
 from cotrunk.model.encoder.dropout import DropoutStream
 from cotrunk.model.encoder.linear import Linear
 from cotrunk.model.encoder.shape import Shape
@@ -38,11 +42,15 @@ class Layer(nn.Module):
         *,
         first_only: bool = False,
         adapter_QD: Tensor | None = None,
+        deltas: Deltas | None = None,
     ) -> Tensor:
         """``first_only``: only the first token of every sequence is read further up.
 
-        ``adapter_QD`` is what a projected attention layer adds before the last norm.
+        ``adapter_QD`` is what a projected attention layer adds before the last norm, ``deltas``
+        what low-rank adapters add to the linear maps.
         """
-        h_QD = self.attention(x_TD, text, masks, first_only=first_only)
-        out_QD = masks.add(h_QD, self.down(gelu(self.up(h_QD))), self.dropout)
+        h_QD = self.attention(x_TD, text, masks, first_only=first_only, deltas=deltas)
+        inner_QF = gelu(added(deltas, ("up",), h_QD, self.up(h_QD), masks))
+        down_QD = added(deltas, ("down",), inner_QF, self.down(inner_QF), masks)
+        out_QD = masks.add(h_QD, down_QD, self.dropout)
         return self.norm(out_QD if adapter_QD is None else out_QD + adapter_QD)

@@ -10,6 +10,8 @@ from cotrunk.errors import UserError, did_you_mean
 
 Family = Literal["bert", "roberta", "distilbert"]
 Size = tuple[int, ...]
+LinearMap = Literal["query", "key", "value", "out", "up", "down"]
+"""A matrix of a layer, by what it makes: ``qkv`` of a layer stacks the first three."""
 
 MODEL_TYPES: dict[str, Family] = {
     "bert": "bert",
@@ -195,6 +197,19 @@ def layer_sizes(shape: Shape) -> dict[str, Size]:
         **_linear("up", shape.width, shape.inner),
         **_linear("down", shape.inner, shape.width),
         **_norm("norm", shape.width),
+    }
+
+
+def linear_maps(shape: Shape) -> dict[LinearMap, tuple[int, int]]:
+    """The widths that each matrix of a layer takes and gives."""
+    width, inner = shape.width, shape.inner
+    return {
+        "query": (width, width),
+        "key": (width, width),
+        "value": (width, width),
+        "out": (width, width),
+        "up": (width, inner),
+        "down": (inner, width),
     }
 
 

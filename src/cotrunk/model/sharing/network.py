@@ -161,32 +161,36 @@ class Network(nn.Module):
         return self._layer(place, states, text, masks)
 
     def _layer(self, place: Place, states: States, text: Packed, masks: DropoutStream) -> States:
-        """Through one layer, each state beside its projected attention where there is one."""
+        """Through one layer, with what is added inside it and beside it."""
         layer, depth = self.owned[place.name], place.depth
         assert depth is not None
-        beside = self.plan.beside(depth)
-        if beside is None:
-            return layer.route(
+        beside, inside = self.plan.beside(depth), self.plan.inside(depth)
+        adapters: States = {}
+        if beside is not None:
+            adapters = self.owned[beside.name].route(
                 states,
-                lambda copy, x, t: copy(x, text, masks, first_only=self.reads_first(place, t)),
+                lambda copy, x, t: copy(
+                    x, text, masks, depth=depth, first_only=self.reads_first(place, t)
+                ),
             )
-        adapters = self.owned[beside.name].route(
-            states,
-            lambda copy, x, t: copy(
-                x, text, masks, depth=depth, first_only=self.reads_first(place, t)
-            ),
-        )
-        # A layer reads on as many tokens as what is added to it has.
-        return layer.route(
-            {mine: _of(states, mine) for mine in adapters},
-            lambda copy, x, t: copy(
+            states = {mine: _of(states, mine) for mine in adapters}
+        if inside is not None:  # tasks with different deltas part here
+            states = self.owned[inside.name].route(states, lambda _, x, __: x)
+
+        def call(copy: nn.Module, x: Tensor, tasks: Group) -> Tensor:
+            # A layer reads on as many tokens as what is added to it has.
+            beside_them = _group(adapters, tasks) if adapters else tasks
+            out: Tensor = copy(
                 x,
                 text,
                 masks,
-                first_only=self.reads_first(place, _group(adapters, t)),
-                adapter_QD=_of(adapters, t),
-            ),
-        )
+                first_only=self.reads_first(place, beside_them),
+                adapter_QD=adapters.get(beside_them),
+                deltas=self.owned[inside.name].copy_of(min(tasks)) if inside else None,
+            )
+            return out
+
+        return layer.route(states, call)
 
     def _pool(self, states: States, text: Packed) -> States:
         pooled: States = {}

@@ -26,7 +26,7 @@ class Place:
 
     - ``embed``, ``layer``, ``pool``, ``head``: the encoder's modules and a task's head;
     - ``beside``: ``(x_TD, text, masks, *, depth, first_only)``, added before the layer's last norm;
-    - ``inside``: changes the linear maps of its layer;
+    - ``inside``: `Deltas`, added to the linear maps of its layer;
     - ``tokens``: ``(x_TD, text, masks) -> x_TD``, after the layer at its depth;
     - ``vectors``: ``x_SD -> x_SD``, after pooling.
     """
@@ -50,6 +50,8 @@ class Place:
     """``train.lr``, with ``train.layer_decay`` by depth, or ``train.head_lr``."""
     draw: Literal["normal", "linear"] = "normal"
     """Fresh weights: normal with deviation 0.02, or uniform as torch's ``nn.Linear``."""
+    merged_at_save: bool = False
+    """Saved models have it within the weights of its layer; only for adapters ``inside``."""
     zeros: tuple[str, ...] = ()
     """Parameters that start at zero although they are not biases."""
     options: Mapping[str, object] | None = None

@@ -10,6 +10,11 @@ from cotrunk.errors import UserError
 from cotrunk.kinds.task import Task
 from cotrunk.model.encoder.shape import Shape, parameters
 from cotrunk.model.head_plan import HeadPlan, head_size, input_widths
+from cotrunk.model.sharing.low_rank_plan import (
+    LowRankPlan,
+    low_rank_places,
+    refuse_merging_several,
+)
 from cotrunk.model.sharing.partition import (
     Group,
     Partition,
@@ -47,6 +52,7 @@ def trunk_places(
     neck: str = "",
     pooled_norm: str | None = None,
     projected: ProjectedPlan | None = None,
+    low_rank: LowRankPlan | None = None,
     place: str = "sharing",
 ) -> list[Place]:
     """All below the heads: embeddings follow the first layer and the pooler the last unless named.
@@ -65,11 +71,14 @@ def trunk_places(
 
     layers = [layer_place(shape, partition, depth) for depth, partition in enumerate(depths)]
     norm = named(pooled_norm or None, "pooled_norm", ())
+    if low_rank and low_rank.merge_at_save:
+        refuse_merging_several(low_rank, layers, place=f"{place}.lora")
     necks = parse_partitions(neck, tasks, place=f"{place}.neck")
     return [
         embeddings_place(shape, named(embeddings, "embeddings", depths[0])),
         *layers,
         *([projected_place(shape, projected)] if projected else []),
+        *(low_rank_places(shape, low_rank) if low_rank else []),
         pooler_place(shape, named(pooler, "pooler", depths[-1])),
         *([norm_place(shape, norm)] if norm else []),
         *(neck_place(shape, partition, depth) for depth, partition in enumerate(necks)),

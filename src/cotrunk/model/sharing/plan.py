@@ -48,9 +48,11 @@ class Plan:
                     f"{place.name} acts at layers {list(place.layers)}, "
                     f"but the plan has {len(depths)} layers"
                 )
-        beside = [depth for place in self.acting("beside") for depth in place.layers]
-        if len(set(beside)) < len(beside):
-            raise ValueError("only one place of a plan can act beside a layer")
+        acts: Acts
+        for acts in ("beside", "inside"):
+            at = [depth for place in self.acting(acts) for depth in place.layers]
+            if len(set(at)) < len(at):
+                raise ValueError(f"only one place of a plan can act {acts} a layer")
 
     def _check_owners(self, name: str, partition: Partition, *, some: bool) -> None:
         owned = sorted(task for group in partition for task in group)
@@ -67,6 +69,10 @@ class Plan:
     def beside(self, depth: int) -> Place | None:
         """What is added to a layer's output before its last norm."""
         return next((p for p in self.acting("beside") if depth in p.layers), None)
+
+    def inside(self, depth: int) -> Place | None:
+        """What is added to the linear maps of a layer."""
+        return next((p for p in self.acting("inside") if depth in p.layers), None)
 
     def with_places(self, more: Sequence[Place]) -> "Plan":
         """New places come after the plan's own on the same storey."""
