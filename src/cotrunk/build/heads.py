@@ -80,7 +80,7 @@ def _wrong_head(settings: Settings, task: Task, tasks: Mapping[str, Task]) -> li
 def _wrong_loss(settings: Settings, task: Task) -> list[str]:
     part = settings.tasks[task.name]
     try:
-        task.labels.loss(part.loss, smoothing=part.label_smoothing)
+        task.labels.loss_name(part.loss, smoothing=part.label_smoothing)
     except ValueError as error:
         return [f"tasks.{task.name}.{error}"]
     return []

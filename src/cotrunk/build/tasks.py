@@ -56,7 +56,10 @@ def _fitted(settings: Settings, task: Task, base: Path) -> Task:
     if source is None:
         raise UserError(f"tasks.{task.name}.train is missing: its labels must be seen first")
     labels: Iterator[object] = raw_labels(source, task.labels)
-    return replace(task, labels=task.labels.fitted(labels))
+    try:
+        return replace(task, labels=task.labels.fitted(labels))
+    except ValueError as error:
+        raise UserError(f"tasks.{task.name}.{error}") from None
 
 
 def bound_tasks(tasks: Sequence[Task], tokenizer: Tokenizer) -> list[Task]:

@@ -133,6 +133,7 @@ class TaskPart(Part):
     skip_bad_rows: bool = False
     sparse_labels: bool | None = None
     quoting: Literal["csv", "none"] = "csv"
+    columns: list[str] = []
     pooling: Pooling | None = None
     pair: Pair = "joined"
     segments: bool = True

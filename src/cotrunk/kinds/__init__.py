@@ -5,10 +5,12 @@ from cotrunk.kinds.classes import Classes
 from cotrunk.kinds.kind import Kind
 from cotrunk.kinds.multilabel import Multilabel
 from cotrunk.kinds.score import Scores
+from cotrunk.kinds.tags import Tags
 
 KINDS: dict[str, type[Kind]] = {
     "classes": Classes,
     "binary": Binary,
     "score": Scores,
     "multilabel": Multilabel,
+    "tags": Tags,
 }
