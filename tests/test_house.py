@@ -2,6 +2,8 @@
 
 import ast
 import re
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -171,6 +173,38 @@ def test_the_rules_notice_what_they_are_there_for():
     assert list(imported(tree)) == [(1, "torch"), (4, "pyarrow.parquet")]
     assert rank("data.batches.text") < rank("model.sharing.network") < rank("cli")
     assert {"cli", "data.batches.text", "model.sharing.network", "runs"} <= set(MODULES)
+
+
+NAMES_OF_PLACES = r"embeddings|layers|pooler|pooled_norm|neck|projected|heads"
+TELLS_PLACES_APART = re.compile(
+    rf"""(startswith|removeprefix)\([^)]*["']({NAMES_OF_PLACES})"""
+    rf"""|(==|!=|\bin) *\(?["']({NAMES_OF_PLACES})[."']"""
+    r"""|\bname\.(split\(["']\.["']\)\[|partition\(["']\.)"""
+)
+
+
+@pytest.mark.parametrize("file", FILES, ids=name_of)
+def test_no_place_is_told_by_its_name(file):
+    """Who is frozen, shared, drawn or counted follows from the attributes of a place."""
+    if name_of(file).startswith("model.sharing") or name_of(file) == "model.weights.rename":
+        return
+    lines = file.read_text(encoding="utf-8").splitlines()
+    assert not [line for line in lines if TELLS_PLACES_APART.search(line)]
+
+
+WITHOUT_TORCH = [
+    "model.sharing.parameter_table",
+    "model.sharing.select",
+    "model.head_plan",
+    "build.plan",
+    "build.freezing",
+]
+
+
+def test_a_plan_is_made_and_counted_without_torch():
+    imports = "; ".join(f"import cotrunk.{module}" for module in WITHOUT_TORCH)
+    code = f"import sys; {imports}; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_the_readme_has_no_blanks_left_to_fill():

@@ -28,7 +28,7 @@ from cotrunk.kinds import task as tasks
 from cotrunk.learn import combine, optimizer
 from cotrunk.learn import loss_weighting as loss_weighting
 from cotrunk.learn import regularize as regularize
-from cotrunk.model import heads
+from cotrunk.model import head_plan
 
 SMALL = {
     "tasks": {"mood": {"kind": "classes", "classes": 3, "text": ["sentence"], "label": "mood"}},
@@ -61,8 +61,8 @@ def changed(*changes: str) -> dict[str, Any]:
     [
         (get_args(Sampler), sampling.SAMPLERS),
         (get_args(Method), combine.COMBINERS),
-        (get_args(Pooling), get_args(heads.Pooling)),
-        (get_args(Pair), heads.PAIR_PARTS),
+        (get_args(Pooling), get_args(head_plan.Pooling)),
+        (get_args(Pair), head_plan.PAIR_PARTS),
         (literal(TaskPart, "kind"), get_args(tasks.Kind)),
         (literal(TaskPart, "quoting"), get_args(formats.Quoting)),
         (literal(TaskPart, "loss"), losses.LOSSES),

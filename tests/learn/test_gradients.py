@@ -304,7 +304,7 @@ def test_there_are_no_lengths_where_the_tasks_of_a_step_share_nothing():
 def test_a_head_that_is_read_with_its_gradient_is_shared():
     network = tiny("S2", c=HeadPlan(reads=(Read("a", "logits", "flow"),)))
     surgery = surgery_of(network, "pcgrad")
-    assert {"a", "c"} in [set(block.group) for block in surgery.blocks if block.place == "heads"]
+    assert {"a", "c"} in [set(block.group) for block in surgery.blocks if block.place == "heads.a"]
     turns = [(task, 2) for task in NAMES]
     found, _ = after_surgery(network, surgery, turns)
     assert_close(found, textbook(network, turns), rtol=0, atol=1e-10)

@@ -184,8 +184,8 @@ def test_a_rounded_output_is_named_with_surgery_too():
             loss = rounded_mse if task is PARA else HEALTHY[task.name]
             out = network(text, index, [task.name], NO_DROPOUT)[task.name]
             loss(out, targets(task)).mean().backward()
-            surgery.take(task.name)
-        surgery.give(step)
+            surgery.stash(task.name)
+        surgery.combine(step)
         found += watch.look([task.name for task in TASKS])
     assert [finding.place for finding in found] == ["heads.para"]
 

@@ -156,8 +156,8 @@ def test_surgery_on_portions_is_that_on_whole_batches(toy, method):
     )
     batches, weights = list(stage.stream.batches(0)), {"mood": 1.0, "same": 0.5, "alike": 2.0}
     for microbatch, _ in add_gradients(stage, batches, 0, weights):
-        stage.surgery.take(batches[microbatch.batch].task)
-    stage.surgery.give(0)
+        stage.surgery.stash(batches[microbatch.batch].task)
+    stage.surgery.combine(0)
     found = {name: p.grad.to_dense().clone() for name, p in stage.trained.items()}
     stage.surgery.state.clear()
     stage.network.zero_grad(set_to_none=True)
@@ -165,8 +165,8 @@ def test_surgery_on_portions_is_that_on_whole_batches(toy, method):
         out = stage.forward.output(batch.task, batch.rows, NO_DROPOUT)
         loss = stage.recipe.losses[batch.task](out, batch.target_R).mean()
         (loss * batch.share * weights[batch.task]).backward()
-        stage.surgery.take(batch.task)
-    stage.surgery.give(0)
+        stage.surgery.stash(batch.task)
+    stage.surgery.combine(0)
     whole = {name: p.grad.to_dense() for name, p in stage.trained.items()}
     assert_close(found, whole, rtol=1e-4, atol=1e-5)
 

@@ -66,5 +66,5 @@ def test_what_names_no_place_is_refused_with_what_to_write(text, finding):
     with pytest.raises(UserError) as error:
         names(text)
     (line,) = error.value.lines
-    assert line.startswith(f"train.freeze = {text!r}: ")
+    assert line.startswith("train.freeze: ")
     assert finding in line

@@ -96,7 +96,7 @@ def test_a_cosine_of_a_half_on_the_scale_of_the_labels(scaling, unit):
 
 
 def test_the_head_of_a_cosine_compares_projected_vectors():
-    head = Head(STS, HeadPlan(pair="cosine", projection=True), 2, [])
+    head = Head(STS, HeadPlan(pair="cosine", projection=True), 2, [4])
     a, b = head.project(U)[0], head.project(V)[0]
     cosine = (a @ b / (a.norm() * b.norm())).item()
     found = head([U, V], [], NO_DROPOUT).logit_RO.item()
@@ -116,7 +116,7 @@ def test_a_deep_head_drops_before_within_and_after(activation, activate_last):
         inner_dropout=0.4,
         output_dropout=0.3,
     )
-    head, masks = Head(PARA, plan, 6, []), DropoutStream(7)
+    head, masks = Head(PARA, plan, 6, [12]), DropoutStream(7)
     u_RD, v_RD = torch.randn(2, 50, 6)
     act = getattr(F, activation) if activation != "tanh" else torch.tanh
     x_RF = torch.cat([x * masks.mask(x.shape, 0.2) for x in (u_RD, v_RD)], dim=1)

@@ -121,6 +121,8 @@ def prepare(
     )
     refuse_senseless_freezing(settings, plan)
     refuse_senseless_training(settings)
+    network = Network(shape, plan, tasks, heads)
+    refuse_idle_methods(settings, network)
     tokenizer = load_tokenizer(pretrained)
     template = template_of(tokenizer, segments=shape.segments)
     read: dict[str, dict[str, Corpus]] = {}
@@ -131,7 +133,6 @@ def prepare(
                 settings, tasks, split, base, tokenizer, on_progress=on_progress
             )
     errors.refuse()
-    network = Network(shape, plan, tasks, heads)
     drawn = initialise(
         network,
         pretrained.tensors,
@@ -144,7 +145,6 @@ def prepare(
         notes += start_from(network, load_model(trained, places=places), template, pair_formats)
         if not RunFolder(trained).is_finished:
             notes += (f"train.init_from: the training of {trained} has not finished",)
-    refuse_idle_methods(settings, network)
     network.to(device_of(settings.train.device))
     parts = Inputs(settings, network, tasks, read["train"], read["dev"], pair_formats, template)
     streams = tuple(

@@ -15,7 +15,7 @@ def frozen_places(train: Train, plan: Plan, *, key: str = "train.freeze") -> fro
     """Names of the places that a stage does not train; ``key`` is where they are written."""
     if train.freeze == NOTHING:
         return frozenset()
-    frozen = select(train.freeze, plan, place=key)
+    frozen = select(train.freeze, plan, place=f"{key} = {train.freeze!r}")
     if len(frozen) == len(plan.places):
         raise UserError(
             f"{key} = {train.freeze!r} is all of this plan, so nothing is left to train; "
@@ -35,7 +35,7 @@ def own_rates(train: Train, plan: Plan, *, key: str = "train.rates") -> dict[str
     frozen, rates = frozen_places(train, plan), {}
     written: dict[str, str] = {}
     for words, rate in train.rates.items():
-        places = select(words, plan, place=f"{key}, the key")
+        places = select(words, plan, place=f"{key}, {words!r}")
         if all(place.name in frozen for place in places):
             raise UserError(
                 f"{key}: {words!r} is frozen by freeze = {train.freeze!r}, so its rate has no "
@@ -82,8 +82,6 @@ def keeps_vectors(plan: Plan, frozen: frozenset[str]) -> bool:
 
 def refuse_senseless_freezing(settings: Settings, plan: Plan) -> None:
     """Wrong words in ``freeze`` and ``rates``, and what makes no sense with this plan."""
-    for train, key in _stages(settings, "rates"):
-        own_rates(train, plan, key=key)
     for train, key in _stages(settings, "freeze"):
         frozen = frozen_places(train, plan, key=key)
         if train.regularize == "smart" and keeps_vectors(plan, frozen):
@@ -91,6 +89,8 @@ def refuse_senseless_freezing(settings: Settings, plan: Plan) -> None:
                 'train.regularize = "smart" perturbs the embeddings, '
                 f'which freeze = "{train.freeze}" skips'
             )
+    for train, key in _stages(settings, "rates"):
+        own_rates(train, plan, key=key)
     _refuse_equal_copies(settings, plan)
 
 
@@ -103,7 +103,7 @@ def _refuse_equal_copies(settings: Settings, plan: Plan) -> None:
         fix = f"share {first.name} among all tasks"
         if first.pretrained:
             layers = f'sharing.encoder = "S{len(plan.acting("layer"))}"'
-            more = "" if first.part == "layers" else f' and sharing.{first.part} = "S"'
+            more = "" if first.acts == "layer" else f' and sharing.{first.part} = "S"'
             fix = f"write {layers}{more}"
         freeze = settings.stages_of_training[0].freeze
         raise UserError(

@@ -15,14 +15,14 @@ NUMBERS = re.compile(r"(\d{1,4})(?:\s*-\s*(\d{1,4}))?")
 def select(text: str, plan: Plan, *, place: str) -> tuple[Place, ...]:
     """The places that ``text`` names; layers are counted from 1, as ``cotrunk plan`` draws them.
 
-    ``place`` is where the text stands, for errors.
+    ``place`` begins the line of an error: where the text stands, and what it is.
     """
     chosen: dict[str, Place] = {}
     for item in text.split(","):
         word, _, which = item.strip().partition(" ")
-        found = _part(word, plan, place=f"{place} = {text!r}")
+        found = _part(word, plan, place=place)
         if which.strip():
-            found = _some(word, which.strip(), found, place=f"{place} = {text!r}")
+            found = _some(word, which.strip(), found, place=place)
         chosen |= {each.name: each for each in found}
     return tuple(each for each in plan.places if each.name in chosen)
 
