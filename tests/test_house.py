@@ -20,7 +20,8 @@ README = Path(__file__).parents[1] / "README.md"
 
 ORDER = [
     {"errors", "progress"},
-    {"config", "kinds"},
+    {"kinds"},
+    {"config"},
     {"data"},
     {"model"},
     {"infer", "runs"},

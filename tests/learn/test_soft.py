@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from cotrunk.kinds.binary import Binary
 from cotrunk.kinds.task import Task
 from cotrunk.learn.soft import soft_penalty, trace_norm
 from cotrunk.model.encoder.shape import named
@@ -16,7 +17,7 @@ SHAPE = named("tiny", "test")
 
 
 def network(encoder: str, *, neck: str = "", apart: bool = True) -> Network:
-    tasks = [Task(name, "binary", 1) for name in NAMES]
+    tasks = [Task(name, 1, Binary()) for name in NAMES]
     plan = make_plan(NAMES, layers=2, encoder=encoder, neck=neck)
     made = Network(SHAPE, plan, tasks, {name: HeadPlan() for name in NAMES}).double()
     initialise(made, {}, seed=1)

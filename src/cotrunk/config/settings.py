@@ -227,7 +227,9 @@ def check_settings(
         found = _findings(error, raw, kinds=kinds)
     found |= kind_findings(raw, kinds, common=TaskPart.model_fields, explain=_rule)
     if found:
-        raise UserError(*(written(keys) + line for keys, line in found.items()))
+        sections = [*Settings.model_fields, *raw]
+        in_order = sorted(found, key=lambda keys: sections.index(keys[0]) if keys else 0)
+        raise UserError(*(written(keys) + found[keys] for keys in in_order))
     wrong = [written(("train", "keep")) + line for line in _wrong_keep(settings)]
     for number, changes in enumerate(settings.stages, start=1):
         stage = f"{written(('stages',))}stages {number}: "
