@@ -19,6 +19,8 @@ from cotrunk.build.sources import source_of
 from cotrunk.build.tasks import tasks_of
 from cotrunk.data.reading.examples import Rows, Source
 from cotrunk.data.tokens.cache import load_corpus
+from cotrunk.kinds.binary import Binary
+from cotrunk.kinds.classes import Classes
 from cotrunk.kinds.task import Task
 from cotrunk.model.weights.pretrained import find, load_tokenizer
 
@@ -28,7 +30,7 @@ WORDS_PER_TEXT = (6, 15)
 FOREIGN = ("café", "naïve", "größe", "“so”", "日本", "Москва", "—")
 STEPS = 100
 LOOK_EVERY = 0.1
-TASKS = {"single": Task("t", "classes", 1, classes=tuple("01234")), "pairs": Task("t", "binary", 2)}
+TASKS = {"single": Task("t", 1, Classes(tuple("01234"))), "pairs": Task("t", 2, Binary())}
 PEAK = """
 import pathlib, sys
 from cotrunk.cli.main import main

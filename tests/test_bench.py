@@ -16,6 +16,7 @@ from bench.sides import Side, compare_apart
 from bench.timing import Result, Spent, ratio_of, take_turns
 from bench.training import operations_of
 from cotrunk.data.batches.packing import RowIndex, pack
+from cotrunk.kinds.binary import Binary
 from cotrunk.kinds.task import Task
 from cotrunk.model.encoder.dropout import DropoutStream
 from cotrunk.model.encoder.shape import NAMED
@@ -115,7 +116,7 @@ def test_flattened_gradients_are_projected_as_in_the_paper():
 
 def test_operations_are_those_that_torch_counts():
     """Sequences of one length, so that nothing is padded; few, so that torch multiplies."""
-    shape, task = NAMED["tiny"], Task("t", "binary", 1)
+    shape, task = NAMED["tiny"], Task("t", 1, Binary())
     trunk = trunk_places(["t"], shape, encoder=f"S{shape.layers}")
     heads = {"t": HeadPlan(pooling="mean")}
     network = Network(shape, make_plan(trunk, shape, [task], heads), [task], heads)

@@ -9,7 +9,9 @@ import torch
 from torch.testing import assert_close
 
 from cotrunk.data.batches.packing import RowIndex, pack
-from cotrunk.kinds.losses import loss_for
+from cotrunk.kinds.binary import Binary
+from cotrunk.kinds.classes import Classes
+from cotrunk.kinds.score import Scores
 from cotrunk.kinds.task import Task
 from cotrunk.learn.combine import COMBINERS, combiner
 from cotrunk.learn.gradients import Surgery, blocks_of
@@ -23,9 +25,9 @@ from cotrunk.model.sharing.plan import make_plan
 from cotrunk.model.weights.initial import generator, initialise
 
 TASKS = {
-    "a": Task("a", "classes", 1, classes=("0", "1", "2")),
-    "b": Task("b", "binary", 1),
-    "c": Task("c", "score", 1),
+    "a": Task("a", 1, Classes(("0", "1", "2"))),
+    "b": Task("b", 1, Binary()),
+    "c": Task("c", 1, Scores(range=(0, 1))),
 }
 NAMES = list(TASKS)
 PLANS = ["S2", "S1 I1", "(a+b)2"]
@@ -53,7 +55,7 @@ def loss_of(network, task, turn=0):
     masks = DropoutStream(1, NAMES.index(task), turn)
     output_RO = network(text, RowIndex((text.place_S,)), [task], masks)[task]
     target_R = torch.from_numpy(random.integers(0, 2, size=4).astype(np.float64))
-    return loss_for(TASKS[task], None)(output_RO, target_R).mean()
+    return TASKS[task].labels.loss()(output_RO, target_R).mean()
 
 
 def surgery_of(network, method="sum", *, scope="group", options=None):

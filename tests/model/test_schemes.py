@@ -19,6 +19,7 @@ from schemes import (
 )
 from torch import Tensor
 
+from cotrunk.kinds.binary import Binary
 from cotrunk.kinds.task import Task
 from cotrunk.model.encoder.dropout import NO_DROPOUT, DropoutStream
 from cotrunk.model.head_plan import HeadPlan, Read
@@ -329,7 +330,7 @@ def test_one_pal_for_all_beside_layers_of_their_own_with_different_pooling():
 
 
 def test_a_task_may_be_called_like_a_method_of_a_module():
-    tasks = [Task(name, "binary", 1) for name in ("type", "values", "train")]
+    tasks = [Task(name, 1, Binary()) for name in ("type", "values", "train")]
     scheme = Scheme("S2 I")
     network = filled(network_of(scheme, tasks))
     text, index = texts(tasks[0], scheme.pair_format(tasks[0]))

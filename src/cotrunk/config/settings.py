@@ -248,7 +248,9 @@ def check_settings(
         found = _findings(error, raw, kinds=kinds)
     found |= kind_findings(raw, kinds, common=TaskPart.model_fields, explain=_rule)
     if found:
-        raise UserError(*(written(keys) + line for keys, line in found.items()))
+        sections = [*Settings.model_fields, *raw]
+        in_order = sorted(found, key=lambda keys: sections.index(keys[0]) if keys else 0)
+        raise UserError(*(written(keys) + found[keys] for keys in in_order))
     wrong = [written(("train", "keep")) + line for line in _wrong_keep(settings)]
     if settings.train.tasks is not None:
         line = "train.tasks: only a stage has tasks of its own; write it under [[stages]]"
