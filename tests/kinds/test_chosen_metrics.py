@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from cotrunk.build.experiment import load_model
 from scipy import stats
 from sklearn import metrics as reference
 from sklearn.utils.class_weight import compute_class_weight
 from torch.testing import assert_close
 
+from cotrunk.build.load import load_model
 from cotrunk.cli.main import main
 from cotrunk.kinds.binary import Binary
 from cotrunk.kinds.classes import Classes

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+import cotrunk
 from cotrunk.data.reading.examples import Rows, Source
 from cotrunk.data.tokens.cache import load_corpus
 from cotrunk.errors import UserError
@@ -16,9 +17,8 @@ from cotrunk.learn import microbatches
 from cotrunk.learn.microbatches import add_gradients
 from cotrunk.model.encoder.dropout import NO_DROPOUT
 from cotrunk.model.weights.tokenizer import character_tokenizer
-from cotrunk.progress import ignore_progress
-from kinds.worlds import WordLabels, loaded, prepared, run, write_objects
-from toy import WORDS, contents, sentence
+from kinds.worlds import MORE, WordLabels, write_objects
+from toy import WORDS, contents, prepared, sentence, stage_of, train_until
 
 NAMES = ("other", "weather")
 WET = ("tea", "river", "stone")
@@ -55,9 +55,9 @@ dev = "words-dev.jsonl"
 
 
 def test_a_seventh_kind_trains_evaluates_and_predicts(ladder, tmp_path):
-    evaluated = run(ladder, tmp_path / "run")
+    evaluated = train_until(ladder, tmp_path / "run", extensions=MORE)
     assert evaluated[-1].scores["mood"].metric == "spearman"
-    predictor = loaded(tmp_path / "run")
+    predictor = cotrunk.load(tmp_path / "run", extensions=MORE)
     answers = predictor.predict("mood", ["good tea", "a river"])
     assert [answer.prediction in (0, 1, 2) for answer in answers] == [True, True]
 
@@ -66,18 +66,20 @@ def test_a_seventh_kind_trains_evaluates_and_predicts(ladder, tmp_path):
 def test_a_new_kind_resumes_to_the_same_last_bit(world, tmp_path, request):
     config = request.getfixturevalue(world)
     changes = ["train.checkpoint=2"]
-    run(config, tmp_path / "whole", changes=changes)
-    run(config, tmp_path / "cut", changes=changes, until=5)
-    run(config, tmp_path / "cut", changes=changes)
+    train_until(config, tmp_path / "whole", *changes, extensions=MORE)
+    train_until(config, tmp_path / "cut", *changes, stop=5, extensions=MORE)
+    train_until(config, tmp_path / "cut", *changes, extensions=MORE)
     assert contents(tmp_path / "cut") == contents(tmp_path / "whole")
 
 
 def test_words_are_labelled_beside_tasks_about_texts(words, tmp_path):
-    evaluated = run(words, tmp_path / "run", changes=["train.epochs=12", "train.evaluate=60"])
-    dev = prepared(words).dev["wet"]
+    evaluated = train_until(
+        words, tmp_path / "run", "train.epochs=12", "train.evaluate=60", extensions=MORE
+    )
+    dev = prepared(words, extensions=MORE).dev["wet"]
     assert evaluated[-1].scores["wet"].score > WordLabels(NAMES).baseline(dev.target) + 0.1
     assert {"mood", "same", "alike", "wet"} == set(evaluated[-1].scores)
-    predictor = loaded(tmp_path / "run")
+    predictor = cotrunk.load(tmp_path / "run", extensions=MORE)
     (listed, plain) = predictor.predict("wet", [["good", "river"], "good river"])
     assert listed == plain
     assert len(listed.prediction) == 2
@@ -86,8 +88,8 @@ def test_words_are_labelled_beside_tasks_about_texts(words, tmp_path):
 
 
 def test_what_is_said_about_a_word_does_not_depend_on_the_batch(words, tmp_path):
-    run(words, tmp_path / "run", changes=["train.max_steps=2"])
-    predictor = loaded(tmp_path / "run")
+    train_until(words, tmp_path / "run", "train.max_steps=2", extensions=MORE)
+    predictor = cotrunk.load(tmp_path / "run", extensions=MORE)
     rows = [WORDS[:n] for n in (1, 5, 2, 11)]
     together = predictor.predict("wet", rows)
     assert [len(answer.prediction) for answer in together] == [1, 5, 2, 11]
@@ -95,10 +97,9 @@ def test_what_is_said_about_a_word_does_not_depend_on_the_batch(words, tmp_path)
 
 
 def test_a_head_about_tokens_sees_the_first_piece_of_each_word(words):
-    made = prepared(words)
-    stage = made.stages[0].make(ignore_progress)
+    stage = stage_of(words, extensions=MORE)
     rows = stage.forward.load("wet", np.array([3, 0, 7]), ())
-    network = made.network
+    network = stage.network
     found = stage.forward.output(rows, NO_DROPOUT)
     expected = []
     for row in range(3):  # one by one: [CLS], then the pieces of each word
@@ -108,7 +109,7 @@ def test_a_head_about_tokens_sees_the_first_piece_of_each_word(words):
         states = tokens_of(stage, alone)
         assert len(states) == len(pieces) + 2
         at_words = states[torch.from_numpy(1 + alone.sites[0])]
-        expected.append(network.heads["wet"]([at_words], [], NO_DROPOUT).logit_RO)
+        expected.append(network.head_of["wet"]([at_words], [], NO_DROPOUT).logit_RO)
     assert_close(found, torch.cat(expected), rtol=1e-5, atol=1e-5)
 
 
@@ -126,8 +127,8 @@ def test_cutting_a_step_does_not_change_the_gradient_of_sites(words, monkeypatch
     silent = [f"tasks.{task}.head.dropout=0" for task in ("mood", "same", "alike", "wet")]
     changes = ["encoder.dropout=0", "encoder.attention_dropout=0", *silent]
     weighted = ["tasks.wet.class_weights=[1, 4]", "tasks.mood.class_weights=[1, 2, 5]"]
-    made = prepared(words, [*changes, *weighted, f"train.regularize={regularize}"])
-    stage = made.stages[0].make(ignore_progress)
+    regularized = f"train.regularize={regularize}"
+    stage = stage_of(words, *changes, *weighted, regularized, extensions=MORE)
     whole = gradients(stage)
     monkeypatch.setattr(microbatches, "TOKENS_UNCUT", 16)
     monkeypatch.setattr(microbatches, "TOKENS_PER_PART", 64)
@@ -144,8 +145,8 @@ def gradients(stage):
 
 def test_a_frozen_encoder_caches_texts_and_reads_words_anew(words):
     frozen = ["train.freeze=encoder", "sharing.encoder=S2"]
-    cached = prepared(words, frozen).stages[0].make(ignore_progress)
-    live = prepared(words, ["sharing.encoder=S2"]).stages[0].make(ignore_progress)
+    cached = stage_of(words, *frozen, extensions=MORE)
+    live = stage_of(words, "sharing.encoder=S2", extensions=MORE)
     for task in ("wet", "mood"):
         found, expected = cached.dev_forward.outputs(task), live.dev_forward.outputs(task)
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
@@ -153,7 +154,7 @@ def test_a_frozen_encoder_caches_texts_and_reads_words_anew(words):
 
 def test_words_that_are_cut_off_teach_nothing_and_get_the_first_label(words, tmp_path):
     changes = ["encoder.max_tokens=8", "train.max_steps=3"]
-    stage = prepared(words, changes).stages[0].make(ignore_progress)
+    stage = stage_of(words, *changes, extensions=MORE)
     rows = stage.forward.load("wet", np.arange(40), ())
     corpus = stage.stream.corpora["wet"]
     assert rows.units_R.sum() < corpus.site_counts().sum()
@@ -164,8 +165,8 @@ def test_words_that_are_cut_off_teach_nothing_and_get_the_first_label(words, tmp
     cut_off = np.isnan(output).all(axis=1)
     assert 0 < cut_off.sum() < len(output)
     assert not WordLabels(NAMES).predict_labels(output)[cut_off].any()
-    run(words, tmp_path / "run", changes=changes)
-    (answer,) = loaded(tmp_path / "run").predict("wet", [["river"] * 30])
+    train_until(words, tmp_path / "run", *changes, extensions=MORE)
+    (answer,) = cotrunk.load(tmp_path / "run", extensions=MORE).predict("wet", [["river"] * 30])
     assert len(answer.prediction) == 30
     assert answer.prediction[-1] == "other"
 

@@ -1,4 +1,4 @@
-"""Kinds that only tests know, and how to train, resume and load with them."""
+"""Kinds that only tests know."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -7,17 +7,11 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
-from cotrunk.build.experiment import load_model, prepare
 
-from cotrunk.config.settings import read_settings
-from cotrunk.infer.predictor import Predictor
-from cotrunk.kinds import KINDS
+from cotrunk.build.extensions import Extensions
 from cotrunk.kinds.classes import Classes, index_of
 from cotrunk.kinds.kind import Answer, Kind, by_row, mean_by_row
 from cotrunk.kinds.metrics import Metric, spearman
-from cotrunk.learn.loop import Evaluated, Interrupt, RunContext, Stepped
-from cotrunk.learn.loop import train as train_network
-from cotrunk.runs.folder import RunFolder
 
 
 @dataclass(frozen=True)
@@ -104,34 +98,8 @@ class WordLabels(Classes):
         return {task: " ".join(answer.prediction)}
 
 
-MORE = {**KINDS, "ordinal": Ordinal, "words": WordLabels}
+MORE = Extensions(kinds={"ordinal": Ordinal, "words": WordLabels})
 
 
 def write_objects(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-
-
-def prepared(config: Path, changes: Sequence[str] = ()):
-    settings = read_settings(config, list(changes), kinds=MORE)
-    return prepare(settings, config.parent, kinds=MORE)
-
-
-def run(config: Path, folder: Path, *, changes: Sequence[str] = (), until: int | None = None):
-    """Train into a folder, or go on there; stop without a word after step ``until``."""
-    made = prepared(config, changes)
-    exists = (folder / "run.json").exists()
-    place = RunFolder.open(folder) if exists else RunFolder.create(folder)
-    start = place.latest_good()[0] if exists else None
-    place.write_document("run", made.record)
-    ctx = RunContext(place, made.record, made.documents, made.dev, Interrupt())
-    evaluated = []
-    for event in train_network(made.network, made.stages, ctx, start):
-        if isinstance(event, Evaluated):
-            evaluated.append(event)
-        if isinstance(event, Stepped) and event.step == until:
-            break
-    return evaluated
-
-
-def loaded(folder: Path) -> Predictor:
-    return Predictor(load_model(folder, kinds=MORE))
