@@ -145,7 +145,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("changes", "said"), REFUSED, ids=[said for _, said in REFUSED])
 def test_what_cannot_be_is_refused_in_one_line(toy, tmp_path, capsys, changes, said):
-    (tmp_path / "mood-train.csv").unlink()  # nothing of the data is looked at
+    (tmp_path / "mood-train.csv").write_text("nothing\n")  # refused before it is read
     assert train(toy, tmp_path / "run", "--set", *changes) == 2
     lines = capsys.readouterr().err.strip().splitlines()
     assert len(lines) == 1
