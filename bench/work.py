@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from cotrunk.build.experiment import corpora_of
@@ -136,5 +137,5 @@ def batches(stage: Stage, step: int) -> Iterator[Rows]:
             text,
             [ids[place] for place in places],
             [segments[place] for place in places],
-            batch.target_R,
+            torch.from_numpy(forward.load(batch.task, batch.rows, ()).target),
         )

@@ -29,8 +29,7 @@ from cotrunk.data.batches.text import PairFormat, Template, template_of
 from cotrunk.data.reading.examples import Source
 from cotrunk.data.tokens.cache import Corpus, file_digest, load_corpus
 from cotrunk.errors import Errors, UserError, plural
-from cotrunk.kinds import KINDS
-from cotrunk.kinds.kind import Kind
+from cotrunk.kinds import KINDS, Kind
 from cotrunk.kinds.task import Task
 from cotrunk.learn.stage import StageSpec
 from cotrunk.model.encoder.shape import Shape, config_from_shape, shape_from_config

@@ -12,7 +12,7 @@ from cotrunk.data.tokens.overlap import shared_rows
 from cotrunk.errors import UserError
 from cotrunk.infer.features import Reading, encode_corpus, encoder_digest
 from cotrunk.infer.forward import Cached, Forward, Live
-from cotrunk.kinds.kind import Loss
+from cotrunk.kinds import Loss
 from cotrunk.kinds.task import Task
 from cotrunk.learn import guards
 from cotrunk.learn.combine import combiner

@@ -27,7 +27,7 @@ from cotrunk.data.tokens.encoded import BETWEEN_WORDS, encode
 from cotrunk.data.tokens.tokenise import Tokeniser
 from cotrunk.errors import UserError, did_you_mean, shown
 from cotrunk.infer.batching import outputs, row_tokens
-from cotrunk.kinds.kind import Answer
+from cotrunk.kinds import Answer
 from cotrunk.kinds.rows import LoadedRows
 from cotrunk.kinds.task import Task
 from cotrunk.runs.folder import without_nan
@@ -117,8 +117,7 @@ class Predictor:
         ids = iter(_parts(read.token.astype(np.int64), read.length))
         pieces = [tuple(next(ids) for _ in row) for row in rows]
         sites = _parts(read.site.astype(np.int64), read.words) if words else None
-        none = [np.zeros(0)] * len(rows)
-        return LoadedRows("", np.arange(len(rows)), pieces, np.zeros(len(rows)), none, sites)
+        return LoadedRows.without_labels(pieces, sites)
 
 
 def _parts(values: np.ndarray, lengths: np.ndarray) -> list[np.ndarray]:

@@ -12,7 +12,7 @@ from typing import Any
 from cotrunk.build.heads import head_plans, pair_formats_of
 from cotrunk.build.plan import plan_of, projected_plan
 from cotrunk.build.sources import source_of
-from cotrunk.build.tasks import tasks_of
+from cotrunk.build.tasks import fitted_tasks, tasks_of
 from cotrunk.cli.commands.outputs import refuse_bad_target, write_whole
 from cotrunk.cli.terminal import screen, tables
 from cotrunk.config import presets
@@ -75,7 +75,7 @@ def _seen_from(folder: Path, data: str | None) -> str | None:
 def data_check(arguments: Namespace) -> Document:
     path = Path(arguments.config)
     settings = read_settings(path, arguments.set)
-    tasks = tasks_of(settings)
+    tasks = fitted_tasks(settings, tasks_of(settings), path.parent)
     pretrained = find(settings.encoder.weights, base=path.parent)
     pair_formats = pair_formats_of(settings, pretrained.shape)
     tokenizer = load_tokenizer(pretrained)
@@ -193,7 +193,7 @@ def _planned_config(
     path: Path, changes: Sequence[str]
 ) -> tuple[ParameterTable, dict[str, list[str]]]:
     settings = read_settings(path, list(changes))
-    tasks = tasks_of(settings)
+    tasks = fitted_tasks(settings, tasks_of(settings), path.parent)
     shape = find(settings.encoder.weights, base=path.parent).shape
     heads = head_plans(settings, tasks)
     reads = {name: list(part.reads) for name, part in settings.tasks.items() if part.reads}

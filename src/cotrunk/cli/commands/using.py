@@ -26,7 +26,7 @@ from cotrunk.errors import UserError, did_you_mean, plural
 from cotrunk.infer.forward import Live
 from cotrunk.infer.int8 import refuse_where_int8_cannot_run, to_int8
 from cotrunk.infer.predictor import WRITERS, Answered, Predictor, object_of, write_minbert
-from cotrunk.kinds.kind import by_row
+from cotrunk.kinds import by_row
 from cotrunk.kinds.metrics import Score, overall
 from cotrunk.kinds.task import Task
 from cotrunk.learn.loop import outputs_on, scores_of
