@@ -185,11 +185,11 @@ def test_texts_may_come_as_a_tuple_or_an_array(predictor):
 
 def test_probabilities_are_those_of_the_prediction(predictor):
     for answer in predictor.predict("mood", ["good", "dull river"]):
-        row = row_of(Answered(2, "a", {"mood": answer}))
+        row = row_of([predictor.tasks["mood"]], Answered(2, "a", {"mood": answer}))
         assert row["mood"] == str(answer.probabilities.index(max(answer.probabilities)))
         assert row["mood_probability"] == max(answer.probabilities)
     for answer in predictor.predict("same", pairs(5)):
-        row = row_of(Answered(2, "a", {"same": answer}))
+        row = row_of([predictor.tasks["same"]], Answered(2, "a", {"same": answer}))
         assert row["same"] == int(answer.probabilities[0] > 0.5)
         assert row["same_probability"] >= 0.5
 

@@ -11,8 +11,7 @@ from cotrunk.config.kinds import make_kind
 from cotrunk.config.settings import Settings, TaskPart
 from cotrunk.data.reading.examples import raw_labels
 from cotrunk.errors import Errors, UserError
-from cotrunk.kinds import KINDS
-from cotrunk.kinds.kind import CERTAINTY, Kind
+from cotrunk.kinds import CERTAINTY, KINDS, Kind
 from cotrunk.kinds.task import TAKEN, Task
 
 

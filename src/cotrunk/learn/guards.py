@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from cotrunk.data.batches.sampling import Plan
 from cotrunk.errors import plural
-from cotrunk.kinds.kind import Loss
+from cotrunk.kinds import Loss
 from cotrunk.kinds.task import Task
 from cotrunk.model.head_plan import HeadPlan
 from cotrunk.model.sharing.partition import Group

@@ -9,7 +9,7 @@ from typing import Any
 from cotrunk.data.reading.files import open_table
 from cotrunk.data.reading.formats import LONGEST_CELL, Fault, Quoting, Table
 from cotrunk.errors import UserError, plural, shown
-from cotrunk.kinds.kind import Kind
+from cotrunk.kinds import Kind
 from cotrunk.kinds.task import Task
 
 Text = str | tuple[str, ...]
