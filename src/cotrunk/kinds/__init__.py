@@ -3,6 +3,7 @@
 from cotrunk.kinds.binary import Binary
 from cotrunk.kinds.classes import Classes
 from cotrunk.kinds.kind import Kind
+from cotrunk.kinds.mlm import MaskedWords
 from cotrunk.kinds.multilabel import Multilabel
 from cotrunk.kinds.score import Scores
 
@@ -11,4 +12,5 @@ KINDS: dict[str, type[Kind]] = {
     "binary": Binary,
     "score": Scores,
     "multilabel": Multilabel,
+    "mlm": MaskedWords,
 }
