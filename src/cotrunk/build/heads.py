@@ -50,7 +50,7 @@ def _wrong_head(settings: Settings, task: Task, tasks: Mapping[str, Task]) -> li
         wrong.append(f'{place}.reads: pair = "cosine" has no layer to read with; use "all"')
     if part.swap and (task.texts == 1 or part.pair != "joined") and not task.is_about_tokens:
         wrong.append(f'{place}.swap needs two texts and pair = "joined"')
-    for read in dict.fromkeys(part.reads):
+    for read in () if task.labels.is_tied_to_words else dict.fromkeys(part.reads):
         if part.reads.count(read) > 1:
             wrong.append(f"{place}.reads: {read!r} stands there {part.reads.count(read)} times")
         if read not in tasks:
