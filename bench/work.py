@@ -102,14 +102,14 @@ def stage_of(bench: Bench, *changes: str, sizes: dict[str, Any] | None = None) -
     network = Network(shape, plan_of(settings, shape, tasks, heads), tasks, heads)
     initialise(network, {} if sizes else pretrained.tensors, seed=settings.train.seed)
     tokenizer = load_tokenizer(pretrained)
-    read = corpora_of(sources_of(settings, base), "train", tasks, tokenizer)
+    read = corpora_of(sources_of(settings, tasks, base), "train", tasks, tokenizer)
     stream = stream_of(settings, settings.train, read, number=0)
     run = Run(
         folder=NoRun(),  # type: ignore[arg-type]
         network=network,
         train=read,
         dev={},
-        pair_formats=pair_formats_of(settings, shape),
+        pair_formats=pair_formats_of(settings, shape, tasks),
         template=template_of(tokenizer),
         streams=(stream,),
         ends=(stream.steps,),

@@ -13,7 +13,7 @@ from cotrunk.model.encoder.dropout import NO_DROPOUT
 from cotrunk.model.encoder.embeddings import Embeddings
 from cotrunk.model.encoder.layer import Layer
 from cotrunk.model.encoder.shape import masked_head_sizes, shape_from_config
-from cotrunk.model.masked_head import SITES_PER_BLOCK, MaskedHead
+from cotrunk.model.masked_head import MaskedHead
 from cotrunk.model.weights.rename import from_hugging_face
 
 WORDS, PADDING = 60, 1
@@ -157,23 +157,6 @@ def test_parameters_are_those_of_the_published_head():
     _, ours, shape = both("bert", torch.float32)
     sizes = {name: tuple(parameter.shape) for name, parameter in ours.mlm.named_parameters()}
     assert sizes == masked_head_sizes(shape)
-
-
-@pytest.mark.parametrize("sites", [1, SITES_PER_BLOCK, 2 * SITES_PER_BLOCK + 3])
-def test_evidence_in_blocks_is_that_of_all_sites_at_once(sites):
-    _, ours, shape = both("bert", torch.float64)
-    table_VD = ours.embeddings.words.weight
-    x_ND, target_N = torch.randn(sites, shape.width).double(), torch.randint(WORDS, (sites,))
-    sizes = []
-
-    def keep(logit_NV, target_N):
-        sizes.append(len(logit_NV))
-        return F.cross_entropy(logit_NV, target_N, reduction="none")
-
-    found = ours.mlm.evidence(x_ND, table_VD, target_N, keep=keep)
-    torch.testing.assert_close(found, keep(ours.mlm(x_ND, table_VD), target_N))
-    assert max(sizes[:-1]) <= SITES_PER_BLOCK
-    assert not found.requires_grad
 
 
 @pytest.mark.parametrize("parts", [1, 3])

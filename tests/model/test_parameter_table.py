@@ -129,7 +129,7 @@ def test_eight_tasks_with_projected_attention_are_1_13_of_one_bert():
 )
 def test_the_heads_of_hybrid_bert(task, pair, expected):
     head = HeadPlan(pair=pair, depth=3, width=256)
-    (place,) = head_places([task], {task.name: head}, BERT.width)
+    (place,) = head_places([task], {task.name: head}, BERT)
     assert place.size == expected
 
 

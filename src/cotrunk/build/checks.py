@@ -33,11 +33,13 @@ def refuse_wrong_settings(settings: Settings, tasks: list[Task], sources: Source
     errors.lines += complaints(partial(head_plans, settings, tasks))
     errors.lines += wrong_stages(settings, tasks)
     errors.lines += complaints(partial(device_of, settings.train.device))
-    errors.lines += _missing_files(settings)
-    for split, files in sources.items():
-        for task, source in files.items():
-            with errors.gathered():
-                refuse_absent(source.path, place=f"tasks.{task}.{split}")
+    errors.lines += _missing_files(settings, tasks, sources)
+    own = {task.name for task in tasks if not task.labels.texts_of}  # others are told by theirs
+    for split, by_task in sources.items():
+        for task, files in by_task.items():
+            for source in files if task in own else ():
+                with errors.gathered():
+                    refuse_absent(source.path, place=f"tasks.{task}.{split}")
     errors.refuse()
 
 
@@ -61,7 +63,7 @@ def refuse_wrong_network(
 ) -> None:
     """What can be seen once the encoder's shape is known: who is trained, and with whom."""
     errors = Errors()
-    errors.lines += complaints(partial(pair_formats_of, settings, shape))
+    errors.lines += complaints(partial(pair_formats_of, settings, shape, tasks))
     with errors.gathered():
         plan = plan_of(settings, shape, tasks, heads, more=more)
         errors.lines += complaints(partial(refuse_senseless_freezing, settings, plan))
@@ -167,13 +169,13 @@ def _untrained_tasks(settings: Settings) -> list[str]:
     ]
 
 
-def _missing_files(settings: Settings) -> list[str]:
+def _missing_files(settings: Settings, tasks: Sequence[Task], sources: Sources) -> list[str]:
     measured = any(train.evaluate != "never" for train in settings.stages_of_training)
     wrong = []
-    for name, part in settings.tasks.items():
-        if part.train is None:
+    for name in (task.name for task in tasks if not task.labels.texts_of):
+        if name not in sources["train"]:
             wrong.append(f"tasks.{name}.train is missing: name the file of training rows")
-        if part.dev is None and measured:
+        if name not in sources["dev"] and measured:
             wrong.append(
                 f"tasks.{name}.dev is missing: name the file to measure on, "
                 'or set train.evaluate = "never"'

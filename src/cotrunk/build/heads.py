@@ -1,9 +1,9 @@
 """Settings -> how each task reads its texts and answers, all errors at once."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from cotrunk.config.settings import Settings
+from cotrunk.config.settings import Head, Reading, Settings
 from cotrunk.errors import UserError, did_you_mean
 from cotrunk.kinds.task import Task
 from cotrunk.model.encoder.shape import Shape
@@ -38,16 +38,17 @@ def head_plans(settings: Settings, tasks: list[Task]) -> dict[str, HeadPlan]:
 def _wrong_head(settings: Settings, task: Task, tasks: Mapping[str, Task]) -> list[str]:
     part, place = settings.tasks[task.name], f"tasks.{task.name}"
     wrong = _wrong_loss(settings, task) + _wrong_token_head(settings, task)
-    if task.texts == 1 and part.pair != "joined":
+    wrong += _wrong_tied_head(settings, task)
+    if task.texts == 1 and part.pair != "joined" and not task.is_about_tokens:
         wrong.append(f"{place}.pair = {part.pair!r} needs two texts, but text names one column")
     cosine = part.pair == "cosine" and task.texts == 2
     if cosine and task.labels.span is None:
         wrong.append(f'{place}.pair = "cosine" needs kind = "score" and a range')
     if cosine and part.reads:
         wrong.append(f'{place}.reads: pair = "cosine" has no layer to read with; use "all"')
-    if part.swap and (task.texts == 1 or part.pair != "joined"):
+    if part.swap and (task.texts == 1 or part.pair != "joined") and not task.is_about_tokens:
         wrong.append(f'{place}.swap needs two texts and pair = "joined"')
-    for read in dict.fromkeys(part.reads):
+    for read in () if task.labels.is_tied_to_words else dict.fromkeys(part.reads):
         if part.reads.count(read) > 1:
             wrong.append(f"{place}.reads: {read!r} stands there {part.reads.count(read)} times")
         if read not in tasks:
@@ -55,6 +56,8 @@ def _wrong_head(settings: Settings, task: Task, tasks: Mapping[str, Task]) -> li
             wrong.append(f"{place}.reads: {read!r} is no task; tasks are {', '.join(tasks)}{hint}")
         elif read == task.name:
             wrong.append(f"{place}.reads: a task cannot read itself; leave {read!r} out")
+        elif not tasks[read].labels.can_answer:
+            wrong.append(f"{place}.reads: {read!r} has no answers to read; leave it out")
         elif tasks[read].is_about_tokens != task.is_about_tokens:
             wrong.append(f"{place}.reads: {read!r} is about words, {task.name} about texts, or not")
         elif tasks[read].texts > task.texts:
@@ -93,10 +96,28 @@ def _wrong_token_head(settings: Settings, task: Task) -> list[str]:
     if part.pooling is not None:
         wrong.append(f"{place}.pooling: kind {kind} is about tokens, which are not pooled")
     if part.pair != "joined" or part.swap:
-        wrong.append(f'{place}: kind {kind} is about tokens; it needs pair = "joined", no swap')
+        key = "swap" if part.pair == "joined" else "pair"
+        wrong.append(
+            f'{place}.{key}: kind {kind} is about tokens; it needs pair = "joined", no swap'
+        )
     if task.labels.reads_words and task.texts == 2:
         wrong.append(f"{place}.text: kind {kind} reads the words of one column; found two")
     return wrong
+
+
+def _wrong_tied_head(settings: Settings, task: Task) -> list[str]:
+    """What a head has no use for whose output layer is the word table."""
+    part, place = settings.tasks[task.name], f"tasks.{task.name}"
+    if not task.labels.is_tied_to_words:
+        return []
+    given = {"head": part.head != Head(), "reading": part.reading != Reading()}
+    given["reads"] = bool(part.reads)
+    return [
+        f"{place}.{key}: the head of kind {part.kind} is that of the encoder's pre-training, "
+        "and has no options; leave it out"
+        for key, is_given in given.items()
+        if is_given
+    ]
 
 
 def _pairing(settings: Settings, task: str) -> tuple[bool, bool, bool]:
@@ -118,7 +139,9 @@ def _circle(settings: Settings, start: str) -> list[str]:
     return []
 
 
-def pair_formats_of(settings: Settings, shape: Shape) -> dict[str, "PairFormat"]:
+def pair_formats_of(
+    settings: Settings, shape: Shape, tasks: Sequence[Task]
+) -> dict[str, "PairFormat"]:
     from cotrunk.data.batches.text import PairFormat
 
     longest = settings.encoder.max_tokens
@@ -127,12 +150,13 @@ def pair_formats_of(settings: Settings, shape: Shape) -> dict[str, "PairFormat"]
             f"encoder.max_tokens = {longest}, but the encoder reads at most {shape.max_tokens}"
         )
     return {
-        name: PairFormat(
-            texts=len(part.text),
+        task.name: PairFormat(
+            texts=task.texts,
             joined=part.pair == "joined",
             segments=part.segments,
             swapped=part.swap,
             max_tokens=longest,
         )
-        for name, part in settings.tasks.items()
+        for task in tasks
+        if (part := settings.tasks[task.name])
     }

@@ -47,7 +47,8 @@ def load_model(
     )
     shape = shape_from_config(documents["config"], f"{place}/config.json")
     tokenizer = Tokenizer.from_str(json.dumps(documents["tokenizer"]))
-    tasks = bound_tasks(tasks_of(settings, extensions.all_kinds), tokenizer)
+    tasks = tasks_of(settings, extensions.all_kinds)
+    tasks = bound_tasks(tasks, tokenizer, vocabulary=shape.vocabulary)
     heads, tensors = head_plans(settings, tasks), checkpoint.tensors("model")
     plan = plan_of(settings, shape, tasks, heads).trained_before(
         list(tensors), more=new_places(extensions.places, shape, tasks, heads)
@@ -60,8 +61,8 @@ def load_model(
         network,
         tokenizer,
         template_of(tokenizer, segments=shape.segments),
-        pair_formats_of(settings, shape),
-        sources_of(settings, Path(documents["base"])),
+        pair_formats_of(settings, shape, tasks),
+        sources_of(settings, tasks, Path(documents["base"])),
         unlabelled_sources(settings),
     )
 

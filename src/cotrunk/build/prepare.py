@@ -21,7 +21,7 @@ from cotrunk.build.stage import make_stage, steps_of, stream_of
 from cotrunk.build.tasks import bound_tasks, fitted_tasks, tasks_of, with_fitted_kinds
 from cotrunk.config.settings import Settings
 from cotrunk.data.batches.text import template_of
-from cotrunk.data.tokens.cache import Corpus, file_digest
+from cotrunk.data.tokens.cache import Corpus, digest_of
 from cotrunk.data.tokens.workers import cores
 from cotrunk.errors import Errors, UserError, plural
 from cotrunk.kinds.task import Task
@@ -52,26 +52,27 @@ def prepare(
 
     ``base`` is what the settings' paths are relative to, ``out`` the run folder to be.
     """
-    sources = sources_of(settings, base)
     tasks = tasks_of(settings, extensions.all_kinds)
+    sources = sources_of(settings, tasks, base)
     refuse_wrong_settings(settings, tasks, sources)
     heads = head_plans(settings, tasks)
     pretrained = find(settings.encoder.weights, base=base)
     shape = with_dropout(pretrained.shape, settings)
     refuse_wrong_network(settings, shape, tasks, heads, extensions.places)
-    pair_formats = pair_formats_of(settings, shape)
+    pair_formats = pair_formats_of(settings, shape, tasks)
     trained = base / settings.train.init_from if settings.train.init_from else None
     source = load_model(trained, extensions=extensions) if trained else None
     warnings = use_threads(settings.train.threads)
     tokenizer = load_tokenizer(pretrained)
-    tasks = bound_tasks(fitted_tasks(settings, tasks, base), tokenizer)
+    tasks = bound_tasks(tasks, tokenizer, vocabulary=shape.vocabulary)
+    tasks = fitted_tasks(settings, tasks, base)
     plan = plan_of(settings, shape, tasks, heads, more=extensions.places)
     template = template_of(tokenizer, segments=shape.segments)
     read = _read(tasks, sources, tokenizer, on_progress)
     network = Network(shape, plan, tasks, heads)
     reset = reset_places(settings, plan)
     drawn = initialise(network, pretrained.tensors, seed=settings.train.seed, reset=reset)
-    notes = _notes(read, drawn, bool(pretrained.tensors))
+    notes = _notes(read, drawn, pretrained)
     if source and trained:
         notes += start_from(network, source, template, pair_formats)
         if not RunFolder(trained).is_finished:
@@ -87,7 +88,7 @@ def prepare(
         streams,
         train=read["train"],
         dev=read["dev"],
-        test={name: file_digest(source.path) for name, source in sources["test"].items()},
+        test={name: digest_of(files) for name, files in sources["test"].items()},
     )
     if any(finding.fatal for finding in findings):
         raise UserError(*(str(finding) for finding in findings))
@@ -102,7 +103,7 @@ def prepare(
         streams=streams,
         ends=tuple(accumulate(steps)),
         make_stage=partial(make_stage, settings),
-        keep=settings.train.keep,
+        keep=_keep(settings, tasks),
         max_seconds=settings.train.max_seconds,
         record=_record(settings, base, pretrained, read),
         documents=_documents(
@@ -126,6 +127,12 @@ def _read(
             read[split] = corpora_of(sources, split, tasks, tokenizer, on_progress=on_progress)
     errors.refuse()
     return read
+
+
+def _keep(settings: Settings, tasks: list[Task]) -> str:
+    """A task that no overall score counts is kept by its own score where it is the only one."""
+    alone = len(tasks) == 1 and not tasks[0].labels.in_overall
+    return tasks[0].name if alone else settings.train.keep
 
 
 def use_threads(wanted: int | None) -> tuple[str, ...]:
@@ -169,7 +176,7 @@ def _documents(
     }
 
 
-def _notes(read: Corpora, drawn: Mapping[str, Place], pretrained: bool) -> tuple[str, ...]:
+def _notes(read: Corpora, drawn: Mapping[str, Place], weights: Pretrained) -> tuple[str, ...]:
     """What a user should know before training begins."""
     notes = []
     for split, corpora in read.items():
@@ -182,6 +189,10 @@ def _notes(read: Corpora, drawn: Mapping[str, Place], pretrained: bool) -> tuple
                 unlabelled = f"{plural(corpus.unlabelled, 'row')} {verb} no label for it"
                 notes.append(f"{task} {split}: {unlabelled}")
     fresh = [name for name, place in drawn.items() if place.pretrained]
-    if pretrained and fresh:
+    if weights.tensors and fresh:
         notes.append(f"not in the weights, so drawn at random: {', '.join(fresh[:6])}")
+    heads = dict.fromkeys(place.name for place in drawn.values() if place.tied)
+    if weights.tensors and heads:
+        why = weights.masked_head_problem
+        notes.append(f"{', '.join(heads)}: drawn at random, because {why}")
     return tuple(notes)

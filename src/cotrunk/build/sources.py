@@ -1,7 +1,8 @@
 """Settings -> where the rows of each task and split lie; and the rows, tokenised."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tokenizers import Tokenizer
@@ -9,7 +10,8 @@ from tokenizers import Tokenizer
 from cotrunk.config.settings import Settings
 from cotrunk.data import sample
 from cotrunk.data.reading.examples import Source
-from cotrunk.data.reading.files import near_name, tables_in
+from cotrunk.data.reading.files import PLAIN_TEXT, near_name, tables_in
+from cotrunk.data.reading.formats import LINE
 from cotrunk.data.tokens.cache import Corpus, load_corpus
 from cotrunk.errors import Errors, UserError
 from cotrunk.kinds.task import Task
@@ -17,29 +19,26 @@ from cotrunk.progress import OnProgress, ignore_progress
 
 SAMPLE = "sample:"
 SPLITS = ("train", "dev", "test")
-Sources = Mapping[str, Mapping[str, Source]]
-"""By split and task."""
+Sources = Mapping[str, Mapping[str, tuple[Source, ...]]]
+"""By split and task: several where a task reads the texts of others."""
 
 
-def sources_of(settings: Settings, base: Path) -> Sources:
+def sources_of(settings: Settings, tasks: Sequence[Task], base: Path) -> Sources:
     """Every file that the settings name, whether it exists or not."""
     return {
         split: {
-            task: _source(settings, task, split, base)
-            for task, part in settings.tasks.items()
-            if getattr(part, split) is not None
+            task.name: found for task in tasks if (found := _sources(settings, task, split, base))
         }
         for split in SPLITS
     }
 
 
-def source_of(settings: Settings, task: str, split: str, base: Path) -> Source | None:
-    """The existing file of a task and split, if the settings name one."""
-    if getattr(settings.tasks[task], split) is None:
-        return None
-    source = _source(settings, task, split, base)
-    refuse_absent(source.path, place=f"tasks.{task}.{split}")
-    return source
+def existing_sources(settings: Settings, task: Task, split: str, base: Path) -> tuple[Source, ...]:
+    """The files of a task and split, none if the settings name none; they all exist."""
+    found = _sources(settings, task, split, base)
+    for source in found:
+        refuse_absent(source.path, place=f"tasks.{task.name}.{split}")
+    return found
 
 
 def unlabelled_sources(settings: Settings) -> dict[str, Source]:
@@ -47,7 +46,7 @@ def unlabelled_sources(settings: Settings) -> dict[str, Source]:
     return {
         name: Source(
             Path(),
-            tuple(part.text),
+            tuple(part.text or ()),
             label=None,
             id=part.id,
             skip_bad_rows=part.skip_bad_rows,
@@ -74,7 +73,7 @@ def refuse_absent(path: Path, *, place: str) -> None:
 def corpora_of(
     sources: Sources,
     split: str,
-    tasks: list[Task],
+    tasks: Sequence[Task],
     tokenizer: Tokenizer,
     *,
     on_progress: OnProgress = ignore_progress,
@@ -82,27 +81,54 @@ def corpora_of(
     """The tokenised rows of every task that has a file for the split; all errors at once."""
     named = [(task, sources[split][task.name]) for task in tasks if task.name in sources[split]]
     errors = Errors()
-    for task, source in named:
-        with errors.gathered():
-            refuse_absent(source.path, place=f"tasks.{task.name}.{split}")
+    for task, files in named:
+        for source in files:
+            with errors.gathered():
+                refuse_absent(source.path, place=f"tasks.{task.name}.{split}")
     errors.refuse()  # before the first file is read
     corpora: dict[str, Corpus] = {}
-    for task, source in named:
+    for task, files in named:
         with errors.gathered():
-            corpora[task.name] = load_corpus(task, source, tokenizer, on_progress=on_progress)
+            corpora[task.name] = load_corpus(task, files, tokenizer, on_progress=on_progress)
     errors.refuse()
     return corpora
+
+
+def _sources(settings: Settings, task: Task, split: str, base: Path) -> tuple[Source, ...]:
+    """The files of a task, or those of the tasks whose texts it reads."""
+    if split == "test" and task.labels.texts_of:  # what is to be measured last is not trained on
+        return ()
+    named = task.labels.texts_of or (task.name,)
+    files = [name for name in named if getattr(settings.tasks[name], split) is not None]
+    found = [_source(settings, name, split, base) for name in files]
+    if task.labels.takes_any_text:
+        own = not task.labels.texts_of
+        found = [_any_text(source, task, own=own) for source in found]
+    return tuple(dict.fromkeys(found))  # of two tasks with one file, its texts once
+
+
+def _any_text(source: Source, task: Task, *, own: bool) -> Source:
+    """As a task reads it that takes any text; a .txt file of its ``own`` has no columns."""
+    is_plain_text = own and source.path.suffix.lower() == PLAIN_TEXT
+    texts = source.texts[: task.labels.texts_read(len(source.texts))]
+    return replace(
+        source,
+        texts=texts or (LINE,),
+        label=None,
+        sparse_labels=False,
+        is_plain_text=is_plain_text,
+    )
 
 
 def _source(settings: Settings, task: str, split: str, base: Path) -> Source:
     part = settings.tasks[task]
     file = getattr(part, split)
-    files = [getattr(other, split) for other in settings.tasks.values()]
+    files = [getattr(other, split) for other in settings.tasks.values() if other.label is not None]
     # One file with several label columns: not every row has every label.
     sparse = part.sparse_labels if part.sparse_labels is not None else files.count(file) > 1
     return Source(
         path=_path(file, base),
-        texts=tuple(part.text),
+        texts=tuple(part.text or ()),
         label=part.label,
         id=part.id,
         sparse_labels=sparse,

@@ -86,6 +86,7 @@ def make_stage(settings: Settings, run: Run, number: int) -> Stage:
         first=run.first_step(number),
         steps=run.ends[number] - run.first_step(number),
         tasks=names,
+        stopping=tuple(task.name for task in tasks if task.labels.in_overall) or names,
         network=network,
         device=next(network.parameters()).device,
         seed=train.seed,

@@ -1,16 +1,21 @@
 """Settings -> tasks, all errors at once."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from itertools import chain
 from pathlib import Path
 
 from tokenizers import Tokenizer
 
-from cotrunk.build.sources import source_of
+from cotrunk.build.sources import existing_sources
 from cotrunk.config.kinds import make_kind
 from cotrunk.config.settings import Settings, TaskPart
 from cotrunk.data.reading.examples import raw_labels
-from cotrunk.errors import Errors, UserError
+from cotrunk.data.reading.files import PLAIN_TEXT
+from cotrunk.data.tokens.vocabulary import vocabulary_of
+from cotrunk.errors import Errors, UserError, did_you_mean
 from cotrunk.kinds import CERTAINTY, KINDS, Kind
 from cotrunk.kinds.task import TAKEN, Task
 
@@ -21,22 +26,58 @@ def tasks_of(settings: Settings, kinds: Mapping[str, type[Kind]] = KINDS) -> lis
     errors = Errors()
     for name, part in settings.tasks.items():
         with errors.gathered():
-            tasks.append(_task(name, part, kinds))
+            tasks.append(_task(name, part, kinds, settings))
     errors.refuse()
     return tasks
 
 
-def _task(name: str, part: TaskPart, kinds: Mapping[str, type[Kind]]) -> Task:
+def _task(name: str, part: TaskPart, kinds: Mapping[str, type[Kind]], settings: Settings) -> Task:
     place = f"tasks.{name}"
     if name in TAKEN or name.endswith(CERTAINTY):
         taken = f"{', '.join(TAKEN)} or ...{CERTAINTY}"
         raise UserError(
             f"{place}: no task can be called {taken}: answers and scores have such names"
         )
-    columns = [*part.text, *([part.label] if part.label is not None else [])]
+    texts = part.text or []
+    columns = [*texts, *([part.label] if part.label is not None else [])]
     if len(set(columns)) < len(columns):
         raise UserError(f"{place}: text and label must be different columns: {', '.join(columns)}")
-    return Task(name, len(part.text), make_kind(kinds[part.kind], part.model_extra or {}))
+    labels = make_kind(kinds[part.kind], part.model_extra or {})
+    if not labels.takes_any_text:
+        return Task(name, len(texts), labels)
+    wrong = _wrong_texts_of(name, part, labels, settings) if labels.texts_of else _no_text(part)
+    if wrong:
+        raise UserError(*(f"{place}.{line}" for line in wrong))
+    return Task(name, 1, labels)
+
+
+def _wrong_texts_of(name: str, part: TaskPart, labels: Kind, settings: Settings) -> list[str]:
+    """Names in ``texts_of`` that are not tasks with texts, and keys that it replaces."""
+    wrong = [
+        f"{key}: texts_of says already where the texts are; leave one of them out"
+        for key in ("text", "id", "train", "dev", "test")
+        if getattr(part, key) is not None
+    ]
+    for other in dict.fromkeys(labels.texts_of):
+        if labels.texts_of.count(other) > 1:
+            wrong.append(f"texts_of: {other!r} stands there {labels.texts_of.count(other)} times")
+        if other not in settings.tasks:
+            known, hint = ", ".join(settings.tasks), did_you_mean(other, settings.tasks)
+            wrong.append(f"texts_of: {other!r} is not a task; tasks are {known}{hint}")
+        elif other == name:
+            wrong.append(f"texts_of: a task cannot read its own texts; leave {other!r} out")
+        elif (settings.tasks[other].model_extra or {}).get("texts_of"):
+            wrong.append(f"texts_of: {other!r} has no texts of its own; name the tasks it names")
+    return wrong
+
+
+def _no_text(part: TaskPart) -> list[str]:
+    files = [file for file in (part.train, part.dev, part.test) if file is not None]
+    are_plain = all(Path(file).suffix.lower() == PLAIN_TEXT for file in files)
+    if part.text is not None or (files and are_plain):
+        return []
+    columns = 'name the text columns, as in text = ["sentence"]'
+    return [f"text is missing: {columns}, or tasks whose texts to read, as in texts_of"]
 
 
 def fitted_tasks(settings: Settings, tasks: Sequence[Task], base: Path) -> list[Task]:
@@ -51,20 +92,37 @@ def fitted_tasks(settings: Settings, tasks: Sequence[Task], base: Path) -> list[
 
 
 def _fitted(settings: Settings, task: Task, base: Path) -> Task:
-    source = source_of(settings, task.name, "train", base)
-    if source is None:
+    sources = existing_sources(settings, task, "train", base)
+    if not sources:
         raise UserError(f"tasks.{task.name}.train is missing: its labels must be seen first")
-    labels: Iterator[object] = raw_labels(source, task.labels)
-    try:
+    labels = chain.from_iterable(raw_labels(source, task.labels) for source in sources)
+    with _by_key(task):
         return replace(task, labels=task.labels.fitted(labels))
+
+
+def bound_tasks(tasks: Sequence[Task], tokenizer: Tokenizer, *, vocabulary: int) -> list[Task]:
+    """Tasks whose kinds know the tokenizer; ``vocabulary``: rows of the encoder's word table."""
+    words = vocabulary_of(tokenizer, size=vocabulary)
+    errors = Errors()
+    bound: list[Task] = []
+    for task in tasks:
+        with errors.gathered(), _by_key(task):
+            bound.append(replace(task, labels=task.labels.bound(words)))
+    errors.refuse()
+    return bound
+
+
+@contextmanager
+def _by_key(task: Task) -> Iterator[None]:
+    """What a kind refuses, with the task's name; some lines begin with a key of it."""
+    try:
+        yield
+    except UserError:
+        raise
     except ValueError as error:
-        raise UserError(f"tasks.{task.name}.{error}") from None
-
-
-def bound_tasks(tasks: Sequence[Task], tokenizer: Tokenizer) -> list[Task]:
-    """Tasks whose kinds know the tokenizer."""
-    vocabulary = tokenizer.get_vocab(with_added_tokens=True)
-    return [replace(task, labels=task.labels.bound(vocabulary)) for task in tasks]
+        first = re.split(r"\W", str(error), maxsplit=1)[0]
+        is_key = first == "kind" or first in [field.name for field in fields(task.labels)]
+        raise UserError(f"tasks.{task.name}{'.' if is_key else ': '}{error}") from None
 
 
 def with_fitted_kinds(settings: Settings, tasks: Sequence[Task]) -> Settings:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from cotrunk.build.heads import pair_formats_of
-from cotrunk.build.sources import source_of
+from cotrunk.build.sources import existing_sources
 from cotrunk.build.tasks import fitted_tasks, tasks_of
 from cotrunk.cli.terminal import tables
 from cotrunk.cli.terminal.output import Document
@@ -25,17 +25,17 @@ def data_check(arguments: Namespace) -> Document:
     settings = read_settings(path, arguments.set)
     tasks = fitted_tasks(settings, tasks_of(settings), path.parent)
     pretrained = find(settings.encoder.weights, base=path.parent)
-    pair_formats = pair_formats_of(settings, pretrained.shape)
+    pair_formats = pair_formats_of(settings, pretrained.shape, tasks)
     tokenizer = load_tokenizer(pretrained)
     template, tokenise = template_of(tokenizer), Tokeniser(tokenizer)
     document: Document = {"tasks": {}}
     errors = Errors()
-    sources: dict[str, dict[str, Source]] = {task.name: {} for task in tasks}
+    sources: dict[str, dict[str, tuple[Source, ...]]] = {task.name: {} for task in tasks}
     for task in tasks:
         for split in ("train", "dev", "test"):
             with errors.gathered():
-                source = source_of(settings, task.name, split, path.parent)
-                sources[task.name] |= {split: source} if source else {}
+                files = existing_sources(settings, task, split, path.parent)
+                sources[task.name] |= {split: files} if files else {}
     errors.refuse()  # how a file is read depends on who shares it, so names come before rows
     for task in tasks:
 

@@ -53,7 +53,7 @@ def evaluate(arguments: Namespace) -> Document:
         document["worst"] = {
             task.name: _worst(model, task, corpora[task.name], exact, arguments.worst)
             for task in tasks
-            if task.name in corpora
+            if task.name in corpora and task.labels.can_answer
         }
     if not arguments.json:
         show = tables.show_int8 if arguments.int8 else tables.show_scores

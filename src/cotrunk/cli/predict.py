@@ -132,6 +132,8 @@ def _able(arguments: Namespace, model: Model, path: Path) -> list[str]:
     for name in silent:
         say(f"note: {name} is skipped: it has no answers, it is only trained on")
     chosen = [name for name in chosen if name not in silent]
+    if not chosen:
+        raise UserError(f"{arguments.folder}: none of the run's tasks has answers")
     able, columns = [], []
     place = _name_of(arguments.file)
     for name in chosen:

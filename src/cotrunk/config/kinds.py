@@ -39,10 +39,37 @@ def kind_findings(
     tasks = raw.get("tasks")
     found: dict[Keys, str] = {}
     for name, entry in tasks.items() if isinstance(tasks, dict) else ():
-        if isinstance(entry, dict) and isinstance(entry.get("kind"), str):
-            for key, line in _findings_of(entry, kinds, common, explain).items():
-                found["tasks", str(name), key] = f"tasks.{name}.{line}"
+        if not isinstance(entry, dict):
+            continue
+        lines = _wrong_text(entry, kinds)
+        if isinstance(entry.get("kind"), str):
+            lines |= _findings_of(entry, kinds, common, explain)
+        for key, line in lines.items():
+            found["tasks", str(name), key] = f"tasks.{name}.{line}"
     return found
+
+
+def _wrong_text(entry: Mapping[str, Any], kinds: Kinds) -> dict[str, str]:
+    kind = kinds.get(str(entry.get("kind")))
+    if entry.get("text") is not None or (kind and kind.takes_any_text):
+        return {}
+    fix = 'name the one or two text columns, as in text = ["sentence"]'
+    return {"text": f"text is missing: {fix}"}
+
+
+def wrong_keep(keep: str, tasks: Mapping[str, str], kinds: Kinds) -> list[str]:
+    """What is wrong with ``train.keep``, given the kind of each task."""
+    counted = [name for name, kind in tasks.items() if kinds[kind].in_overall]
+    # Several tasks, none of which counts: there is no overall score, so one must be named.
+    overall = ["official", "mean", "sum"] if counted or len(tasks) == 1 else []
+    known = [*overall, *(counted or tasks)]
+    if keep in known:
+        return []
+    if keep in tasks:
+        why = f"kind {tasks[keep]} chooses no network beside other kinds"
+        return [f"train.keep = {keep!r}: {why}; use one of {', '.join(known)}"]
+    hint = did_you_mean(keep, known)
+    return [f"train.keep = {keep!r}: must be one of {', '.join(known)}{hint}"]
 
 
 def _findings_of(
@@ -75,9 +102,13 @@ def _hint(key: str, known: Collection[str]) -> str:
 def _wrong_label(entry: Mapping[str, Any], kind: type[Kind]) -> dict[str, str]:
     if kind.has_labels and entry.get("label") is None:
         return {"label": 'label is missing: name the label column, as in label = "sentiment"'}
-    if not kind.has_labels and entry.get("label") is not None:
-        return {"label": f"label: kind {entry['kind']} reads no labels; leave it out"}
-    return {}
+    if kind.has_labels:
+        return {}
+    return {
+        key: f"{key}: kind {entry['kind']} reads no labels; leave it out"
+        for key in ("label", "sparse_labels")
+        if entry.get(key) is not None
+    }
 
 
 def _wrong_values(

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 from pydantic_core import ErrorDetails
 
-from cotrunk.config.kinds import Kinds, kind_findings
+from cotrunk.config.kinds import Kinds, kind_findings, wrong_keep
 from cotrunk.config.overrides import Keys, apply_changes, is_changed
 from cotrunk.config.renamed import new_name
 from cotrunk.errors import UserError, did_you_mean
@@ -124,7 +124,7 @@ class TaskPart(Part):
     model_config = ConfigDict(extra="allow")
 
     kind: str
-    text: Annotated[list[str], Field(min_length=1, max_length=2)]
+    text: Annotated[list[str], Field(min_length=1, max_length=2)] | None = None
     label: str | None = None
     id: str | None = None
     train: str | None = None
@@ -251,7 +251,8 @@ def check_settings(
         sections = [*Settings.model_fields, *raw]
         in_order = sorted(found, key=lambda keys: sections.index(keys[0]) if keys else 0)
         raise UserError(*(written(keys) + found[keys] for keys in in_order))
-    wrong = [written(("train", "keep")) + line for line in _wrong_keep(settings)]
+    named = {name: part.kind for name, part in settings.tasks.items()}
+    wrong = [written(("train", "keep")) + x for x in wrong_keep(settings.train.keep, named, kinds)]
     if settings.train.tasks is not None:
         line = "train.tasks: only a stage has tasks of its own; write it under [[stages]]"
         wrong.append(written(("train", "tasks")) + line)
@@ -293,14 +294,6 @@ def _idle_changes(changed: Collection[Keys], settings: Settings) -> list[str]:
         for key in sorted(idle)
         if is_changed(("train", key), changed)
     ]
-
-
-def _wrong_keep(settings: Settings) -> list[str]:
-    keep, known = settings.train.keep, ["official", "mean", "sum", *settings.tasks]
-    if keep in known:
-        return []
-    hint = did_you_mean(keep, known)
-    return [f"train.keep = {keep!r}: must be one of {', '.join(known)}{hint}"]
 
 
 def _findings(
@@ -393,7 +386,6 @@ def _why_needed(key: str, kinds: Kinds) -> str:
     return {
         "tasks": "name at least one task, as in [tasks.sentiment]",
         "kind": f"write one of {', '.join(kinds)}",
-        "text": 'name the one or two text columns, as in text = ["sentence"]',
     }.get(key, "it has no default")
 
 

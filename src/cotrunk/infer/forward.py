@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -54,17 +55,33 @@ class Live:
 
     def load(self, task: str, rows: np.ndarray, random_key: RandomKey) -> LoadedRows:
         """Without the sites that will be cut off: there is nothing to learn from them."""
-        read = self._read(task, rows, random_key)
-        if read.sites is None:
-            return read
-        return read.at_sites(visible_sites(self.template, read, self.pair_formats[task]))
+        labels, read = self.network.tasks[task].labels, self._read(task, rows)
+        return self._visible(labels.prepared(read, np.random.default_rng(random_key)))
 
-    def _read(self, task: str, rows: np.ndarray, random_key: RandomKey) -> LoadedRows:
-        corpus, labels = self.corpora[task], self.network.tasks[task].labels
+    def _load_for_evaluation(self, task: str, rows: np.ndarray) -> LoadedRows:
+        """A row is prepared by its number alone: neither its neighbours nor the step matter.
+
+        Sites that belong to the corpus are all there, because their number is known outside.
+        """
+        labels, read = self.network.tasks[task].labels, self._read(task, rows)
+        if not labels.prepares_rows:
+            return read
+        each = [
+            labels.prepared(read.select(np.array([at])), np.random.default_rng((EVALUATION, row)))
+            for at, row in enumerate(rows.tolist())
+        ]
+        return self._visible(LoadedRows.joined(each))
+
+    def _read(self, task: str, rows: np.ndarray) -> LoadedRows:
+        corpus = self.corpora[task]
         pieces = [corpus.pieces(row) for row in rows.tolist()]
         tokens_R = row_tokens(pieces, self.pair_formats[task], self.template)
-        read = LoadedRows(task, rows, pieces, tokens_R, corpus.targets(rows), corpus.sites(rows))
-        return labels.prepared(read, np.random.default_rng(random_key))
+        return LoadedRows(task, rows, pieces, tokens_R, corpus.targets(rows), corpus.sites(rows))
+
+    def _visible(self, rows: LoadedRows) -> LoadedRows:
+        if rows.sites is None:
+            return rows
+        return rows.at_sites(visible_sites(self.template, rows, self.pair_formats[rows.task]))
 
     def output(self, rows: LoadedRows, masks: DropoutStream, perturb: Perturb = identity) -> Tensor:
         pair_format = self.pair_formats[rows.task]
@@ -78,13 +95,9 @@ class Live:
 
     def outputs(self, task: str, *, on_progress: OnProgress = ignore_progress) -> np.ndarray:
         pair_format = self.pair_formats[task]
-
-        def load(chosen: np.ndarray) -> LoadedRows:
-            return self._read(task, chosen, (EVALUATION, int(chosen[0])))
-
         found = outputs(
             self.network,
-            load,
+            partial(self._load_for_evaluation, task),
             row_tokens(CorpusRows(self.corpora[task]), pair_format, self.template),
             pair_format,
             self.template,

@@ -13,12 +13,13 @@ from cotrunk.model.sharing.network import Network
 @dataclass(frozen=True)
 class Model:
     """``sources``: by split and task, the labelled rows it was trained and measured on, whether
-    they are still there or not. ``unlabelled``: how each task reads any file.
+    they are still there or not; a task may read several files. ``unlabelled``: how each task reads
+    any file.
     """
 
     network: Network
     tokenizer: Tokenizer
     template: Template
     pair_formats: Mapping[str, PairFormat]
-    sources: Mapping[str, Mapping[str, Source]]
+    sources: Mapping[str, Mapping[str, tuple[Source, ...]]]
     unlabelled: Mapping[str, Source]

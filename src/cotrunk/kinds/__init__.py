@@ -3,6 +3,7 @@
 from cotrunk.kinds.binary import Binary
 from cotrunk.kinds.classes import Classes
 from cotrunk.kinds.kind import CERTAINTY, Answer, Kind, Loss, by_row
+from cotrunk.kinds.mlm import MaskedWords
 from cotrunk.kinds.multilabel import Multilabel
 from cotrunk.kinds.score import Scores
 from cotrunk.kinds.tags import Tags
@@ -15,4 +16,5 @@ KINDS: dict[str, type[Kind]] = {
     "score": Scores,
     "multilabel": Multilabel,
     "tags": Tags,
+    "mlm": MaskedWords,
 }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
+from cotrunk.kinds.masking import Vocabulary
 from cotrunk.kinds.metrics import Metric, Score, measure
 from cotrunk.kinds.rows import LoadedRows
 
@@ -50,6 +51,10 @@ class Kind:
     """A text is a list of words, each tokenised by itself; a word's first piece is its site."""
     has_labels: ClassVar[bool] = True
     """The task names a label column."""
+    takes_any_text: ClassVar[bool] = False
+    """Each text is a row of its own: of a column, a line of a .txt file, or of another task."""
+    is_tied_to_words: ClassVar[bool] = False
+    """The head's output layer is the encoder's word table."""
     can_answer: ClassVar[bool] = True
     in_overall: ClassVar[bool] = True
     lists_classes: ClassVar[bool] = False
@@ -86,6 +91,15 @@ class Kind:
         """What one unit's label is by itself: of a word, where a row's label is a list of them."""
         return self
 
+    @property
+    def texts_of(self) -> tuple[str, ...]:
+        """The tasks whose texts it reads; a field of kinds that take any text."""
+        return ()
+
+    def texts_read(self, texts: int) -> int:
+        """How many of a row's texts are read at all."""
+        return texts
+
     def reading_key(self) -> list[object]:
         """All that targets depend on."""
         fields = {name: value for name, value in asdict(self).items() if name not in self.not_read}
@@ -109,9 +123,13 @@ class Kind:
     def fitted(self, raw_labels: Iterable[object]) -> Self:  # noqa: ARG002
         return self
 
-    def bound(self, vocabulary: Mapping[str, int]) -> Self:  # noqa: ARG002
+    def bound(self, vocabulary: Vocabulary) -> "Kind":  # noqa: ARG002
         """The kind with what it needs to know of the tokenizer."""
         return self
+
+    @property
+    def prepares_rows(self) -> bool:
+        return type(self).prepared is not Kind.prepared
 
     def prepared(self, rows: LoadedRows, random: np.random.Generator) -> LoadedRows:  # noqa: ARG002
         """May change token ids and choose sites and targets; called once per batch."""

@@ -32,14 +32,15 @@ class MaskedWords(Kind):
     has_labels: ClassVar[bool] = False
     can_answer: ClassVar[bool] = False
     in_overall: ClassVar[bool] = False
+    takes_any_text: ClassVar[bool] = True
     is_tied_to_words: ClassVar[bool] = True
-    """The head's output layer is the encoder's word table."""
     losses: ClassVar[tuple[str, ...]] = ("cross-entropy",)
     smoothed_losses: ClassVar[tuple[str, ...]] = ("cross-entropy",)
 
     rate: float = 0.15
     whole_words: bool = False
     first_only: bool = False
+    texts_of: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0 < self.rate < 1:
@@ -53,10 +54,9 @@ class MaskedWords(Kind):
         return [MaskedWords.__qualname__]  # a corpus has no targets: masking makes them
 
     def texts_read(self, texts: int) -> int:
-        """How many of a row's texts are read at all."""
         return 1 if self.first_only else texts
 
-    def bound(self, vocabulary: Vocabulary) -> "BoundMaskedWords":  # type: ignore[override]
+    def bound(self, vocabulary: Vocabulary) -> "BoundMaskedWords":
         if vocabulary.mask is None:
             raise ValueError(
                 'kind = "mlm" needs a mask token such as [MASK] or <mask>, but the tokenizer of '

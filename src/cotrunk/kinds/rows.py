@@ -62,6 +62,19 @@ class LoadedRows:
             None if self.sites is None else [self.sites[row] for row in at],
         )
 
+    @staticmethod
+    def joined(parts: Sequence["LoadedRows"]) -> "LoadedRows":
+        """Rows of one task, part after part."""
+        sites = [part.sites for part in parts if part.sites is not None]
+        return LoadedRows(
+            parts[0].task,
+            np.concatenate([part.rows for part in parts]),
+            [pieces for part in parts for pieces in part.pieces],
+            np.concatenate([part.tokens_R for part in parts]),
+            [target for part in parts for target in part.targets],
+            [site for some in sites for site in some] if sites else None,
+        )
+
     def at_sites(self, kept: Sequence[np.ndarray]) -> "LoadedRows":
         """Only the sites that ``kept`` marks in each row, with their targets."""
         assert self.sites is not None

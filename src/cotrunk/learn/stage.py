@@ -29,14 +29,15 @@ Due = Literal["epoch", "never"] | int
 class Stage:
     """A part of the training with its own settings, from step ``first`` on.
 
-    ``tasks`` are those that it trains. ``trained`` are the parameters that move; the others are
-    frozen while it lasts. ``average`` is the moving average of the trained ones, empty if none is
-    asked for.
+    ``tasks`` are those that it trains, and ``stopping`` those whose scores can end it. ``trained``
+    are the parameters that move; the others are frozen while it lasts. ``average`` is the moving
+    average of the trained ones, empty if none is asked for.
     """
 
     first: int
     steps: int
     tasks: tuple[str, ...]
+    stopping: tuple[str, ...]
     network: Network
     device: torch.device
     seed: int
@@ -86,12 +87,14 @@ class Progress:
     task_best: dict[str, float] = field(default_factory=dict)
     stale: dict[str, int] = field(default_factory=dict)
 
-    def is_done(self, task: str, patience: int | None) -> bool:
-        return patience is not None and self.stale.get(task, 0) >= patience
+    def is_done(self, task: str, stage: Stage) -> bool:
+        if stage.patience is None or task not in stage.stopping:
+            return False
+        return self.stale.get(task, 0) >= stage.patience
 
     def are_done(self, stage: Stage) -> bool:
-        """All tasks that the stage trains have stopped early."""
-        return all(self.is_done(task, stage.patience) for task in stage.tasks)
+        """All tasks that can stop early have done so."""
+        return all(self.is_done(task, stage) for task in stage.stopping)
 
 
 def save(stage: Stage, run: RunFolder, progress: Progress) -> Path:

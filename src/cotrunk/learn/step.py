@@ -37,7 +37,7 @@ def make_step(stage: Stage, folder: RunFolder, progress: Progress) -> Stepped:
     if broken:
         findings += _skip(stage, progress, broken)
         record["skipped"] = True
-    elif batches:
+    elif losses:
         lr = _update(stage, losses, step, epoch)
         record |= {"norm": norm, "lr": lr, "weight": {task: weights[task] for task in losses}}
     if conflicts and step % COSINES_EVERY == 0:
@@ -53,7 +53,7 @@ def _batches(stage: Stage, progress: Progress) -> list[Batch]:
     return [
         batch
         for batch in stage.stream.batches(progress.step - stage.first)
-        if not progress.is_done(batch.task, stage.patience)
+        if not progress.is_done(batch.task, stage)
     ]
 
 
@@ -62,17 +62,18 @@ def _find_gradients(
 ) -> dict[str, float]:
     """Put the gradients in place, those of shared parameters into the surgery if there is one.
 
-    Returns the mean loss of each task, unweighted.
+    Returns the mean loss of each task, unweighted. A batch that has nothing to be asked about, such
+    as texts without a token to mask, is passed over.
     """
-    totals = [0.0] * len(batches)
+    totals: dict[int, float] = {}
     stage.optimizer.zero_grad(set_to_none=True)
     for microbatch, loss in add_gradients(stage, batches, step, weights):
-        totals[microbatch.batch] += microbatch.share * loss
+        totals[microbatch.batch] = totals.get(microbatch.batch, 0.0) + microbatch.share * loss
         if stage.surgery:
             stage.surgery.stash(batches[microbatch.batch].task)
     losses: dict[str, list[float]] = {}
-    for batch, total in zip(batches, totals, strict=True):
-        losses.setdefault(batch.task, []).append(total)
+    for number in sorted(totals):
+        losses.setdefault(batches[number].task, []).append(totals[number])
     return {task: float(np.mean(values)) for task, values in losses.items()}
 
 

@@ -3,20 +3,12 @@
 Shapes: N masked sites, D width, V words of the table.
 """
 
-from collections.abc import Callable
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from cotrunk.model.encoder.linear import Linear
 from cotrunk.model.encoder.shape import Shape
-
-SITES_PER_BLOCK = 256
-"""With 30,000 words, the scores of so many sites take 31 MB."""
-
-Evidence = Callable[[Tensor, Tensor], Tensor]
-"""(scores_NV, target_N) -> what an evaluation keeps of each site."""
 
 
 class MaskedHead(nn.Module):
@@ -34,11 +26,3 @@ class MaskedHead(nn.Module):
 
     def forward(self, x_ND: Tensor, table_VD: Tensor) -> Tensor:
         return F.linear(self.norm(F.gelu(self.dense(x_ND))), table_VD, self.bias)
-
-    @torch.no_grad()
-    def evidence(
-        self, x_ND: Tensor, table_VD: Tensor, target_N: Tensor, *, keep: Evidence
-    ) -> Tensor:
-        """What ``keep`` keeps of each site; the scores of few sites are in memory at a time."""
-        blocks = zip(x_ND.split(SITES_PER_BLOCK), target_N.split(SITES_PER_BLOCK), strict=True)
-        return torch.cat([keep(self(block_ND, table_VD), target) for block_ND, target in blocks])

@@ -21,10 +21,13 @@ LEAST_SECONDS = 1.0
 
 def show_scores(title: str, document: Document) -> None:
     """A row per task, then both overall scores."""
-    rows = [
-        [task, with_interval(s["score"], s["low"], s["high"])]
-        for task, s in document["scores"].items()
-    ]
+    rows = []
+    for task, s in document["scores"].items():
+        rows.append([task, with_interval(s["score"], s["low"], s["high"])])
+        # A score that is no part of the overall one is read beside its other metrics.
+        if s["unit"] is None and s["score"] is not None:
+            others = (name for name in s["more"] if name != s["metric"])
+            rows += [[f"{task}, {name}", number(s["more"][name])] for name in others]
     rows += [[f"overall, {key}", number(score)] for key, score in document["overall"].items()]
     out().print(table(title, ["task", "score [95 % interval]"], rows))
 

@@ -1,7 +1,7 @@
 """What the files of a task hold: labels, lengths, duplicates, and what train gives away."""
 
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import chain, islice
@@ -49,7 +49,11 @@ class TaskReport:
     splits: dict[str, SplitReport]
 
 
-def check(task: Task, splits: Mapping[str, Source], lengths: Lengths | None = None) -> TaskReport:
+def check(
+    task: Task,
+    splits: Mapping[str, Source | Sequence[Source]],
+    lengths: Lengths | None = None,
+) -> TaskReport:
     """Reads every split once; ``lengths`` counts the tokens of many texts, by default the words.
 
     Bad rows of all splits are raised together.
@@ -58,7 +62,9 @@ def check(task: Task, splits: Mapping[str, Source], lengths: Lengths | None = No
     errors = Errors()
     train: NDArray[np.uint64] | None = None
     for split in sorted(splits, key=lambda name: name != TRAIN):
-        rows = Rows(task, splits[split])
+        files = splits[split]
+        files = [files] if isinstance(files, Source) else files
+        rows = [Rows(task, source) for source in files]
         with errors.gathered():
             columns = _read(rows, lengths or _words, train)
             reports[split] = _report(rows, columns, compared=train is not None)
@@ -84,15 +90,16 @@ class _Columns:
     quoted: tuple[str, ...]
 
 
-def _read(rows: Rows, lengths: Lengths, train: NDArray[np.uint64] | None) -> _Columns:
+def _read(files: Sequence[Rows], lengths: Lengths, train: NDArray[np.uint64] | None) -> _Columns:
     texts, ids, counts = array("Q"), array("Q"), array("I")
     labels, targets = array("q"), array("d")
     in_train = 0
     quoted: list[str] = []
-    for batch in _batches(iter(rows)):
+    numbered = ((number, batch) for number, rows in enumerate(files) for batch in _batches(rows))
+    for number, batch in numbered:
         keys = [_hash("\0".join(_evened(example.texts))) for example in batch]
         texts.extend(keys)
-        ids.extend(_hash(example.id) for example in batch)
+        ids.extend(_hash(f"{number} {example.id}") for example in batch)
         labels.extend(hash(row.target) for row in batch)
         targets.extend(chain.from_iterable(row.target or () for row in batch))
         counts.extend(lengths([example.texts for example in batch]))
@@ -111,15 +118,15 @@ def _read(rows: Rows, lengths: Lengths, train: NDArray[np.uint64] | None) -> _Co
     )
 
 
-def _report(rows: Rows, columns: _Columns, *, compared: bool) -> SplitReport:
-    labelled = rows.source.label is not None
-    labels = rows.task.labels
+def _report(files: Sequence[Rows], columns: _Columns, *, compared: bool) -> SplitReport:
+    labelled = all(rows.source.label is not None for rows in files)
+    labels = files[0].task.labels
     moments = labels.moments(columns.targets) if labelled else {}
     return SplitReport(
         rows=len(columns.texts),
-        dropped=rows.dropped_count,
-        dropped_messages=tuple(rows.dropped),
-        unlabelled=rows.unlabelled,
+        dropped=sum(rows.dropped_count for rows in files),
+        dropped_messages=tuple(line for rows in files for line in rows.dropped),
+        unlabelled=sum(rows.unlabelled for rows in files),
         labels=labels.histogram(columns.targets) if labelled else {},
         mean=moments.get("mean"),
         sd=moments.get("sd"),
@@ -155,7 +162,8 @@ def _conflicts(columns: _Columns) -> int:
     return len(np.unique(texts[1:][differs]))
 
 
-def _batches(examples: Iterator[Example]) -> Iterator[list[Example]]:
+def _batches(rows: Iterable[Example]) -> Iterator[list[Example]]:
+    examples = iter(rows)
     while batch := list(islice(examples, ROWS_PER_BATCH)):
         yield batch
 

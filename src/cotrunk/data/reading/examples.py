@@ -26,8 +26,8 @@ class Source:
     ``label`` None reads without labels. ``id`` None takes the column "id" if there is one, else
     the number of the row. ``sparse_labels`` leaves out rows with an empty label, and
     ``skip_bad_rows`` drops bad rows instead of refusing the file; both are counted.
-    ``columns`` names those of a CoNLL file. ``called`` is the file's name in messages, if not its
-    path.
+    ``columns`` names those of a CoNLL file. ``is_plain_text``: each line is a text. ``called`` is
+    the file's name in messages, if not its path.
     """
 
     path: Path
@@ -38,6 +38,7 @@ class Source:
     skip_bad_rows: bool = False
     quoting: Quoting = "csv"
     columns: tuple[str, ...] = ()
+    is_plain_text: bool = False
     called: str | None = None
 
     @property
@@ -52,6 +53,7 @@ class Source:
             quoting=self.quoting,
             place=self.place,
             columns=self.columns,
+            is_plain_text=self.is_plain_text,
         )
 
 
@@ -127,7 +129,7 @@ class Rows:
     """The examples of a file, read anew in every pass. The counts are those of the last pass."""
 
     def __init__(self, task: Task, source: Source) -> None:
-        if len(source.texts) != task.texts:
+        if len(source.texts) != task.texts and not task.labels.takes_any_text:
             raise UserError(
                 f"{source.place}: task {task.name} reads {plural(task.texts, 'text')}, "
                 f"but the columns named are {', '.join(map(repr, source.texts)) or 'none'}"
@@ -150,14 +152,16 @@ class Rows:
         needed = [name for name in (*source.texts, source.id, source.label) if name is not None]
         with source.open(needed) as table:
             self._share = table.share
-            yield from self._examples(table, _columns(table, source))
+            examples = self._examples(table, _columns(table, source))
+            any_text = self.task.labels.takes_any_text
+            yield from _each_text(examples, source.texts) if any_text else examples
             self._share = lambda: 1.0
 
     def _examples(self, table: Table, columns: _Columns) -> Iterator[Example]:
         texts = len(columns.texts)
         has_id, has_label = columns.id is not None, columns.label is not None
         labels, sparse = self.task.labels, self.source.sparse_labels
-        known, words = _KnownLabels(labels), labels.reads_words
+        known, words, any_text = _KnownLabels(labels), labels.reads_words, labels.takes_any_text
         target: tuple[float, ...] | None = None
         refused = _Refusal(table.place)
         number = usable = 0
@@ -168,8 +172,9 @@ class Rows:
                         self.unlabelled += 1
                         continue
                     target = known[cells[-1]] if type(cells[-1]) is str else known.read(cells[-1])
-                if words:
-                    cells = (*map(as_words, cells[:texts]), *cells[texts:])
+                if words or any_text:
+                    written = as_words if words else _as_text
+                    cells = (*map(written, cells[:texts]), *cells[texts:])
                 name = cells[texts] if has_id else str(number)
                 if type(name) is int:
                     name = str(name)
@@ -245,6 +250,22 @@ class _KnownLabels(dict[str, tuple[float, ...] | None]):
             return self.labels.read(raw)
         except ValueError:
             return None
+
+
+def _each_text(examples: Iterator[Example], columns: Sequence[str]) -> Iterator[Example]:
+    """Each text of a row as a row of its own."""
+    if len(columns) == 1:
+        yield from examples
+        return
+    for row in examples:
+        for column, text in zip(columns, row.texts, strict=True):
+            yield Example(row.line, f"{row.id} {column}", (text,), None)
+
+
+def _as_text(cell: Any) -> Any:
+    """A list of words with blanks between them; anything else as it is."""
+    is_words = isinstance(cell, list) and all(isinstance(word, str) for word in cell)
+    return " ".join(cell) if is_words else cell
 
 
 def as_words(cell: Any) -> Any:

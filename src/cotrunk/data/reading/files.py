@@ -11,13 +11,21 @@ from functools import partial
 from pathlib import Path
 
 from cotrunk.data.reading.conll import read_conll
-from cotrunk.data.reading.formats import Quoting, Table, read_delimited, read_objects, read_parquet
+from cotrunk.data.reading.formats import (
+    Quoting,
+    Table,
+    read_delimited,
+    read_lines,
+    read_objects,
+    read_parquet,
+)
 from cotrunk.errors import UserError
 
 SNIFFED_BYTES = 1 << 16
 DELIMITED = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 OBJECTS = (".jsonl", ".ndjson")
 CONLL = (".conll", ".bio", ".iob")
+PLAIN_TEXT = ".txt"
 KNOWN = (*DELIMITED, *OBJECTS, ".parquet", *CONLL)
 ALIKE = 0.7
 BOM = b"\xef\xbb\xbf"
@@ -55,10 +63,12 @@ def open_table(
     quoting: Quoting,
     place: str,
     columns: Sequence[str] = (),
+    is_plain_text: bool = False,
 ) -> Iterator[Table]:
     """The format follows from the ending, the delimiter from a header that shows ``needed``.
 
-    ``columns`` names the columns of a CoNLL file, which has no header.
+    ``columns`` names the columns of a CoNLL file, which has no header. ``is_plain_text``: the lines
+    are texts, not rows of a table.
     """
     suffix = path.suffix.lower()
     try:
@@ -80,6 +90,9 @@ def open_table(
                 share = partial(_share_read, stream)
                 if suffix in CONLL:
                     yield replace(read_conll(text, place, columns=columns), share=share)
+                    return
+                if is_plain_text:
+                    yield replace(read_lines(text, place), share=share)
                     return
                 _check_is_named_for_its_format(head, place, suffix)
                 if suffix in OBJECTS:

@@ -17,6 +17,8 @@ LONGEST_CELL = 1_000_000
 SNIFFED_OBJECTS = 100
 ROWS_PER_BATCH = 8192
 DELIMITERS = "\t,;"
+LINE = "line"
+"""What the column of a plain text is called."""
 STYLES: dict[Quoting, Literal[0, 3]] = {"csv": csv.QUOTE_MINIMAL, "none": csv.QUOTE_NONE}
 
 
@@ -188,6 +190,17 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(key for key in entry if keys.count(key) > 1)
         raise ValueError(f"the key {shown(twice)} occurs twice")
     return entry
+
+
+def read_lines(text: Iterable[str], place: str) -> Table:
+    """Plain text: each line that is not blank is a cell of the one column ``line``."""
+
+    def select(names: Sequence[str]) -> Iterator[Record]:
+        for line, written in enumerate(text, 1):
+            if not written.isspace():
+                yield line, (written.rstrip("\r\n"),) * len(names)
+
+    return Table(place, [LINE], line=0, numbered=False, select=select)
 
 
 def read_parquet(stream: io.BufferedIOBase, place: str) -> Table:

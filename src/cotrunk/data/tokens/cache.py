@@ -18,6 +18,7 @@ from tokenizers import Tokenizer
 from cotrunk.data.reading.examples import Example, Rows, Source
 from cotrunk.data.tokens.encoded import Encoded
 from cotrunk.data.tokens.workers import encoded, workers_for
+from cotrunk.errors import Errors
 from cotrunk.files import whole_folder, write_whole
 from cotrunk.kinds.rows import TokenIds
 from cotrunk.kinds.task import Task
@@ -130,30 +131,39 @@ class CorpusRows(Sequence[TokenIds]):
 
 def load_corpus(
     task: Task,
-    source: Source,
+    source: Source | Sequence[Source],
     tokenizer: Tokenizer,
     *,
     workers: int | Literal["auto"] = "auto",
     on_progress: OnProgress = ignore_progress,
 ) -> Corpus:
-    """The corpus of a source, from the cache if these very contents were read before.
+    """The corpus of some sources, from the cache if these very contents were read before.
 
     ``workers`` other processes tokenise; what they write does not depend on their number.
     """
-    content = file_digest(source.path)
-    reading = asdict(source) | {"path": ""}
-    del reading["called"]
+    sources = (source,) if isinstance(source, Source) else tuple(source)
+    files = [[file_digest(source.path), _reading(source)] for source in sources]
     spelled = json.dumps(
-        [FORMAT, content, task.texts, task.labels.reading_key(), reading, _digest(tokenizer)],
+        [FORMAT, files, task.texts, task.labels.reading_key(), _digest(tokenizer)],
         sort_keys=True,
     )
     digest = hashlib.sha256(spelled.encode()).hexdigest()
     folder = cache_folder() / "tokens" / digest
     if not _is_whole(folder):
-        crew = workers_for(source.path) if workers == "auto" else workers
         with whole_folder(folder, _is_whole) as beside:
-            _write(beside, task, source, tokenizer, crew, on_progress)
-    return _open(folder, task, content)
+            _write(beside, task, sources, tokenizer, workers, on_progress)
+    return _open(folder, task, digest_of(sources))
+
+
+def digest_of(sources: Sequence[Source]) -> str:
+    """Of the contents of all files: of one file, its SHA-256."""
+    each = [file_digest(source.path) for source in sources]
+    return each[0] if len(each) == 1 else hashlib.sha256(" ".join(each).encode()).hexdigest()
+
+
+def _reading(source: Source) -> dict[str, object]:
+    """How a file is read, wherever it lies."""
+    return {k: v for k, v in asdict(source).items() if k not in ("path", "called")}
 
 
 def cache_folder() -> Path:
@@ -190,23 +200,30 @@ def _digest(tokenizer: Tokenizer) -> str:
 def _write(
     folder: Path,
     task: Task,
-    source: Source,
+    sources: Sequence[Source],
     tokenizer: Tokenizer,
-    workers: int,
+    workers: int | Literal["auto"],
     on_progress: OnProgress,
 ) -> None:
-    rows = Rows(task, source)
+    read = [Rows(task, source) for source in sources]
     wide = tokenizer.get_vocab_size() > 1 << 16
     words, width = task.labels.reads_words, task.labels.width
-    parts = encoded(_chunks(rows), tokenizer, task.texts, workers=workers, words=words)
-    with closing(parts), _Writer(folder, wide=wide, width=width, words=words) as writer:
-        for chunk, part in parts:
-            writer.write(chunk, part)
-            on_progress(ProgressUpdate(f"tokenising {source.path.name}", len(chunk), rows.share))
+    errors = Errors()
+    with _Writer(folder, wide=wide, width=width, words=words) as writer:
+        for rows in read:
+            path = rows.source.path
+            crew = workers_for(path) if workers == "auto" else workers
+            parts = encoded(_chunks(rows), tokenizer, task.texts, workers=crew, words=words)
+            with errors.gathered(), closing(parts):
+                for chunk, part in parts:
+                    writer.write(chunk, part)
+                    update = ProgressUpdate(f"tokenising {path.name}", len(chunk), rows.share)
+                    on_progress(update)
+    errors.refuse()
     about = {
-        "dropped": rows.dropped,
-        "dropped_count": rows.dropped_count,
-        "unlabelled": rows.unlabelled,
+        "dropped": [line for rows in read for line in rows.dropped],
+        "dropped_count": sum(rows.dropped_count for rows in read),
+        "unlabelled": sum(rows.unlabelled for rows in read),
         "bytes": {file.name: file.stat().st_size for file in sorted(folder.iterdir())},
     }
     (folder / "about.json").write_text(json.dumps(about))

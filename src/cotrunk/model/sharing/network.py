@@ -5,6 +5,7 @@ Shapes: T tokens, S sequences, R rows, D width.
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import copy as shallow_copy
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 from cotrunk.data.batches.packing import Packed, RowIndex
 from cotrunk.kinds.task import Task
 from cotrunk.model.encoder.dropout import DropoutStream
+from cotrunk.model.encoder.embeddings import Embeddings
 from cotrunk.model.encoder.shape import Shape
 from cotrunk.model.head_plan import HeadPlan, Pooling, Read, reading_order
 from cotrunk.model.heads import Answer
@@ -52,6 +54,7 @@ class Network(nn.Module):
                 _attach(self, place.prefix(owned.owners[name]), copy)
         self.on_tokens = plan.acting("embed", "layer", "tokens")
         self.on_vectors = plan.acting("vectors")
+        self.tied_tasks = plan.tied
         self.head_of = {
             task: owned.copy_of(task)
             for place, owned in self.places()
@@ -84,8 +87,10 @@ class Network(nn.Module):
     ) -> dict[str, Tensor]:
         """Neck and heads on pooled vectors; a head comes after those it reads."""
         pooled = at_sites(pooled, index, self.head_plans)
+        as_they_are = {mine: x for group, x in pooled.items() if (mine := group & self.tied_tasks)}
         for place in self.on_vectors:
             pooled = self.owned[place.name].route(pooled, lambda copy, x_SD, _: copy(x_SD))
+        pooled = {**pooled, **as_they_are}
         if not index.swapped:
             return self._answers(pooled, index.places, tasks, masks)
         one, other = (self._answers(pooled, (place,), tasks, masks) for place in index.places)
@@ -224,11 +229,22 @@ class Network(nn.Module):
             for frozen in self._ways(name, needed, tasks):
                 head = self.head_of[name]
                 call: Callable[..., Answer] = _frozen(head) if frozen else head
+                if name in self.tied_tasks:
+                    call = partial(self._tied, name)
                 said[name, frozen] = [
                     call(pair_format, self._reads(name, said, side if about_each else None), masks)
                     for side, pair_format in enumerate(pair_formats)
                 ]
         return {task: _joined(said[task, False]).logit_RO for task in tasks}
+
+    def _tied(
+        self, name: str, vectors: Sequence[Tensor], _: Sequence[Tensor], __: DropoutStream
+    ) -> Answer:
+        """Of a head that takes the word table of its task's embeddings for its output layer."""
+        (place,), (x_ND,) = self.plan.acting("embed"), vectors
+        embeddings = self.owned[place.name].copy_of(name)
+        assert isinstance(embeddings, Embeddings)
+        return Answer(self.head_of[name](x_ND, embeddings.words.weight), x_ND)
 
     def _ways(self, name: str, needed: Sequence[str], tasks: Sequence[str]) -> list[bool]:
         """Whether a head is to answer with its weights frozen, or not, or both."""

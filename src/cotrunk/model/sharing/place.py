@@ -50,6 +50,12 @@ class Place:
     """``train.lr``, with ``train.layer_decay`` by depth, or ``train.head_lr``."""
     draw: Literal["normal", "linear"] = "normal"
     """Fresh weights: normal with deviation 0.02, or uniform as torch's ``nn.Linear``."""
+    weights: str | None = None
+    """What published weights call it, if not by its name."""
+    tied: bool = False
+    """A head whose output layer is the word table, and which reads tokens as the encoder has them:
+    no ``vectors`` place acts on them.
+    """
     merged_at_save: bool = False
     """Saved models have it within the weights of its layer; only for adapters ``inside``."""
     zeros: tuple[str, ...] = ()

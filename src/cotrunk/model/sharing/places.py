@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import prod
 from typing import TYPE_CHECKING
 
 from cotrunk.errors import UserError
 from cotrunk.kinds.task import Task
-from cotrunk.model.encoder.shape import Shape, parameters
+from cotrunk.model.encoder.shape import Shape, masked_head_sizes, parameters
 from cotrunk.model.head_plan import HeadPlan, head_size, input_widths
 from cotrunk.model.sharing.low_rank_plan import (
     LowRankPlan,
@@ -215,10 +216,16 @@ def neck_place(shape: Shape, partition: Partition, depth: int) -> Place:
     )
 
 
-def head_places(tasks: Sequence[Task], heads: Mapping[str, HeadPlan], width: int) -> list[Place]:
+def head_places(tasks: Sequence[Task], heads: Mapping[str, HeadPlan], shape: Shape) -> list[Place]:
     """A head for every task, wide enough for what it reads."""
+    width = shape.width
     inputs = input_widths({task.name: task for task in tasks}, heads, width)
-    return [head_place(task, heads[task.name], width, inputs[task.name]) for task in tasks]
+    return [
+        masked_head_place(task.name, shape)
+        if task.labels.is_tied_to_words
+        else head_place(task, heads[task.name], width, inputs[task.name])
+        for task in tasks
+    ]
 
 
 def linear_head_place(task: str, width: int, outputs: int) -> Place:
@@ -239,6 +246,18 @@ def head_place(task: Task, plan: HeadPlan, width: int, inputs: Sequence[int]) ->
         return Head(task, plan, width, inputs)
 
     return _head(task.name, make, head_size(task, plan, width, inputs))
+
+
+def masked_head_place(task: str, shape: Shape) -> Place:
+    """The word table, which is most of it, belongs to the embeddings."""
+
+    def make(_: Group) -> nn.Module:
+        from cotrunk.model.masked_head import MaskedHead
+
+        return MaskedHead(shape)
+
+    place = _head(task, make, sum(map(prod, masked_head_sizes(shape).values())))
+    return replace(place, draw="normal", weights="mlm", tied=True)
 
 
 def _head(task: str, make: Callable[[Group], nn.Module], size: int) -> Place:

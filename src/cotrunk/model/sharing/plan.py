@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from cotrunk.kinds.task import Task
 from cotrunk.model.encoder.shape import Shape
 from cotrunk.model.head_plan import HeadPlan
-from cotrunk.model.sharing.partition import Partition
+from cotrunk.model.sharing.partition import Group
 from cotrunk.model.sharing.place import Acts, Place
 from cotrunk.model.sharing.places import head_places
 
@@ -27,14 +27,17 @@ STOREYS: dict[Acts, int] = {
 
 @dataclass(frozen=True)
 class Plan:
-    """Every task has exactly one owner at every place; the heads and the poolers serve some."""
+    """Every task has exactly one owner at every place; the heads and the poolers serve some.
+
+    Tasks with a tied head have none at places of ``vectors``.
+    """
 
     tasks: tuple[str, ...]
     places: tuple[Place, ...]
 
     def __post_init__(self) -> None:
         for place in self.places:
-            self._check_owners(place.name, place.partition, some=place.acts in SERVES_SOME)
+            self._check_owners(place)
         names = [place.name for place in self.places]
         twice = [name for name in names if names.count(name) > 1]
         if twice:
@@ -54,14 +57,20 @@ class Plan:
             if len(set(at)) < len(at):
                 raise ValueError(f"only one place of a plan can act {acts} a layer")
 
-    def _check_owners(self, name: str, partition: Partition, *, some: bool) -> None:
-        owned = sorted(task for group in partition for task in group)
-        expected = sorted(set(owned) & set(self.tasks)) if some else sorted(self.tasks)
-        if owned != expected:
+    def _check_owners(self, place: Place) -> None:
+        owned = sorted(task for group in place.partition for task in group)
+        some = place.acts in SERVES_SOME
+        asked = set(self.tasks) - (self.tied if place.acts == "vectors" else set())
+        if owned != sorted(set(owned) & asked if some else asked):
             raise ValueError(
-                f"{name}: every task needs exactly one owner; "
-                f"tasks are {sorted(self.tasks)} but the groups cover {owned}"
+                f"{place.name}: every task needs exactly one owner; "
+                f"tasks are {sorted(asked)} but the groups cover {owned}"
             )
+
+    @property
+    def tied(self) -> Group:
+        """The tasks whose head is tied to the word table."""
+        return _tied(self.places)
 
     def acting(self, *acts: Acts) -> tuple[Place, ...]:
         return tuple(place for place in self.places if place.acts in acts)
@@ -76,7 +85,7 @@ class Plan:
 
     def with_places(self, more: Sequence[Place]) -> "Plan":
         """New places come after the plan's own on the same storey."""
-        return Plan(self.tasks, _ordered([*self.places, *more]))
+        return Plan(self.tasks, _ordered(_used([*self.places, *more])))
 
     def trained_before(self, tensors: Sequence[str], *, more: Sequence[Place]) -> "Plan":
         """With those of ``more`` of which there are tensors, which a trained run has saved."""
@@ -95,15 +104,28 @@ def make_plan(
     """A trunk with the heads of its tasks, and with those poolers only that a task reads."""
     pooled = {name for name, head in heads.items() if head.pooling == "pooler"}
     used = [_used_by(place, pooled) if place.acts == "pool" else place for place in trunk]
-    places = [place for place in used if place.partition]
-    return Plan(
-        tuple(task.name for task in tasks),
-        _ordered([*places, *head_places(tasks, heads, shape.width)]),
-    )
+    places = [*used, *head_places(tasks, heads, shape)]
+    return Plan(tuple(task.name for task in tasks), _ordered(_used(places)))
 
 
 def _used_by(pooler: Place, pooled: set[str]) -> Place:
     return replace(pooler, partition=tuple(g for g in pooler.partition if g & pooled))
+
+
+def _used(places: Sequence[Place]) -> list[Place]:
+    """Those that somebody owns; a tied head reads no vectors."""
+    tied = _tied(places)
+    owned = [
+        replace(place, partition=tuple(g - tied for g in place.partition if g - tied))
+        if place.acts == "vectors" and tied
+        else place
+        for place in places
+    ]
+    return [place for place in owned if place.partition]
+
+
+def _tied(places: Sequence[Place]) -> Group:
+    return frozenset(task for p in places if p.tied for group in p.partition for task in group)
 
 
 def _ordered(places: Sequence[Place]) -> tuple[Place, ...]:

@@ -24,12 +24,12 @@ def initialise(
     for place, owned in network.places():
         for copy in owned.values():
             for name, parameter in copy.named_parameters():
-                key = f"{place.name}.{name}"
+                key = f"{place.weights or place.name}.{name}"
                 if key in tensors and place.name not in reset:
                     parameter.copy_(tensors[key])
                 else:
                     _draw(copy, name, parameter, place, seed)
-                    drawn[key] = place
+                    drawn[f"{place.name}.{name}"] = place
     _centre_heads(network)
     return drawn
 
@@ -57,8 +57,10 @@ def generator(seed: int, key: str) -> torch.Generator:
 def _centre_heads(network: Network) -> None:
     """A head starts where its kind says, such as the middle of the range of a score."""
     for name, task in network.tasks.items():
+        bias = task.labels.initial_bias()
+        if bias is None:
+            continue
         layers = network.head_of[name].layers
         assert isinstance(layers, nn.ModuleList)
-        bias = task.labels.initial_bias()
-        if bias is not None and len(layers):
+        if len(layers):
             layers[-1].bias.fill_(bias)  # type: ignore[operator]

@@ -1,0 +1,153 @@
+"""Masked words on the command line: what is shown, what is skipped, what is refused."""
+
+import json
+
+import pytest
+from published import reference
+
+import cotrunk
+from cotrunk.cli.main import main
+from cotrunk.config.settings import read_settings
+from cotrunk.errors import UserError
+from cotrunk.model.weights.tokenizer import character_tokenizer
+from toy import prepared, train
+
+FILES = ["tasks.mlm.texts_of=[]", "tasks.mlm.train=lines-train.txt", "tasks.mlm.dev=lines-dev.txt"]
+
+
+@pytest.fixture
+def run(masked, tmp_path, capsys):
+    assert train(masked, tmp_path / "run", "--set", "train.epochs=1") == 0
+    capsys.readouterr()
+    return tmp_path / "run"
+
+
+def test_scores_are_printed_with_loss_and_perplexity(run, capsys):
+    for command in (["evaluate"], ["info"]):
+        assert main([*command, str(run)]) == 0
+        rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+        names = [" ".join(row[:2]) for row in rows if row and row[0].startswith("mlm")]
+        assert names[1:] == ["mlm, loss", "mlm, perplexity"], command
+
+
+def test_evaluate_gives_the_scores_of_training(run, capsys):
+    assert main(["evaluate", str(run), "--json", "--worst", "2"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    kept = json.loads((run / "best" / "evaluation.json").read_text())["scores"]["mlm"]
+    assert found["tasks"]["mlm"]["more"] == pytest.approx(kept["more"], rel=1e-5)
+    assert set(found["worst"]) == {"mood", "same", "alike"}
+
+
+def test_int8_is_measured_on_it(run, capsys):
+    assert main(["evaluate", str(run), "--int8", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["int8"]["tasks"]["mlm"]
+    assert 0 <= found["changed"] <= 0.5
+
+
+def test_predict_skips_it_with_a_note(run, capsys):
+    assert main(["predict", str(run), str(run.parent / "mood-dev.csv")]) == 0
+    said = capsys.readouterr()
+    assert "note: mlm is skipped: it has no answers" in said.err
+    assert said.out.startswith("id,mood,mood_probability\n")
+
+
+def test_asked_for_an_answer_it_is_refused_in_one_line(run, capsys):
+    assert main(["predict", str(run), str(run.parent / "mood-dev.csv"), "--task", "mlm"]) == 2
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+    with pytest.raises(UserError, match="task mlm is there to be trained on") as caught:
+        cotrunk.load(run).predict("mlm", ["good plot"])
+    assert len(caught.value.lines) == 1
+
+
+def test_a_run_of_nothing_else_has_nothing_to_predict(only_masked, tmp_path, capsys):
+    assert train(only_masked, tmp_path / "run", "--set", "train.epochs=1") == 0
+    capsys.readouterr()
+    assert main(["predict", str(tmp_path / "run"), str(tmp_path / "mood-dev.csv")]) == 2
+    assert "none of the run's tasks has answers" in capsys.readouterr().err
+    assert main(["evaluate", str(tmp_path / "run"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["overall"] == {"official": None, "mean": None}
+    assert main(["evaluate", str(tmp_path / "run")]) == 0
+    assert main(["info", str(tmp_path / "run")]) == 0
+
+
+def test_data_check_counts_each_text(masked, capsys):
+    assert main(["data", "check", str(masked), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["tasks"]["mlm"]
+    assert (found["train"]["rows"], found["dev"]["rows"]) == (120, 72)
+    assert found["train"]["duplicate_ids"] == 0
+    assert found["train"]["labels"] == {}
+    assert found["dev"]["rows_in_train"] > 0
+
+
+def test_plan_counts_its_head_without_the_table(masked, capsys):
+    assert main(["plan", str(masked), "--json"]) == 0
+    owners = json.loads(capsys.readouterr().out)["owners"]
+    (head,) = [owner for owner in owners if owner["place"] == "heads.mlm"]
+    assert head["parameters"] == 32 * 32 + 32 + 2 * 32 + 300
+    network = prepared(masked).network
+    assert head["parameters"] == sum(p.numel() for p in network.head_of["mlm"].parameters())
+
+
+WRONG = {
+    "tasks.mlm.label=mood": "tasks.mlm.label: kind mlm reads no labels",
+    "tasks.mlm.sparse_labels=true": "tasks.mlm.sparse_labels: kind mlm reads no labels",
+    "tasks.mlm.metric=accuracy": "tasks.mlm.metric is not a setting",
+    "tasks.mlm.rate=1.5": "tasks.mlm.rate = 1.5: must be between 0 and 1",
+    "tasks.mlm.head.depth=2": "tasks.mlm.head: the head of kind mlm",
+    "tasks.mlm.reads=['mood']": "tasks.mlm.reads: the head of kind mlm",
+    "tasks.mlm.reading.what=hidden": "tasks.mlm.reading: the head of kind mlm",
+    "tasks.mood.reads=['mlm']": "tasks.mood.reads: 'mlm' has no answers to read",
+    "tasks.mlm.pooling=cls": "tasks.mlm.pooling: kind mlm is about tokens",
+    "tasks.mlm.pair=all": "tasks.mlm.pair: kind mlm is about tokens",
+    "tasks.mlm.swap=true": "tasks.mlm.swap: kind mlm is about tokens",
+    "tasks.mlm.loss=mse": "tasks.mlm.loss = 'mse' is not a loss of this kind; use cross-entropy",
+    "tasks.mlm.texts_of=['mod']": "tasks.mlm.texts_of: 'mod' is not a task; tasks are mood, same, "
+    "alike, mlm; did you mean 'mood'?",
+    "tasks.mlm.texts_of=['mlm']": "tasks.mlm.texts_of: a task cannot read its own texts",
+    "tasks.mlm.texts_of=['mood', 'mood']": "tasks.mlm.texts_of: 'mood' stands there 2 times",
+    "tasks.mlm.texts_of=[]": "tasks.mlm.text is missing: name the text columns",
+    "tasks.mlm.text=['sentence']": "tasks.mlm.text: texts_of says already where the texts are",
+    "tasks.mlm.train=mood-train.csv": "tasks.mlm.train: texts_of says already",
+    "tasks.mood.texts_of=['same']": "tasks.mood.texts_of is not a setting",
+    "train.keep=mlm": "train.keep = 'mlm': kind mlm chooses no network beside other kinds; "
+    "use one of official, mean, sum, mood, same, alike",
+}
+
+
+@pytest.mark.parametrize(("change", "line"), WRONG.items(), ids=WRONG.keys())
+def test_what_does_not_apply_is_refused_in_one_line(masked, tmp_path, capsys, change, line):
+    for file in tmp_path.glob("*.csv"):
+        file.write_text("not a table that could be read\n")  # told before any file is read
+    assert train(masked, tmp_path / "run", "--set", change) == 2
+    said = capsys.readouterr().err.strip().splitlines()
+    assert len(said) == 1
+    assert line in said[0]
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_encoder_without_a_mask_token_is_refused_before_data_are_read(masked, tmp_path, capsys):
+    folder = tmp_path / "weights"
+    reference("tiny").save_pretrained(folder)
+    tokenizer = character_tokenizer("bert").to_str().replace("[MASK]", "[HIDE]")
+    (folder / "tokenizer.json").write_text(tokenizer)
+    (tmp_path / "mood-train.csv").write_text("not a table\n")
+    capsys.readouterr()
+    assert train(masked, tmp_path / "run", "--set", "encoder.weights=./weights") == 2
+    (said,) = capsys.readouterr().err.strip().splitlines()
+    assert said.startswith('error: tasks.mlm.kind = "mlm" needs a mask token')
+
+
+def test_a_column_that_a_text_file_does_not_have_is_refused(masked, tmp_path, capsys):
+    changes = [*FILES, "tasks.mlm.text=['sentence']"]
+    assert train(masked, tmp_path / "run", "--set", *changes) == 2
+    said = capsys.readouterr().err.strip().splitlines()
+    assert all("no column 'sentence'; columns found: 'line'" in line for line in said)
+
+
+def test_of_two_mlm_tasks_alone_one_must_be_named_to_keep_by(only_masked):
+    text = only_masked.read_text()
+    second = text[text.index("[tasks.mlm]") : text.index("[train]")]
+    only_masked.write_text(text + second.replace("tasks.mlm", "tasks.more"))
+    with pytest.raises(UserError, match=r"keep = 'official': must be one of mlm, more"):
+        read_settings(only_masked)
+    assert prepared(only_masked, "train.keep=more").keep == "more"
