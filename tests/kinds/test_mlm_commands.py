@@ -3,13 +3,13 @@
 import json
 
 import pytest
-from published import reference
 
 import cotrunk
 from cotrunk.cli.main import main
 from cotrunk.config.settings import read_settings
 from cotrunk.errors import UserError
 from cotrunk.model.weights.tokenizer import character_tokenizer
+from model.published import reference
 from toy import prepared, train
 
 FILES = ["tasks.mlm.texts_of=[]", "tasks.mlm.train=lines-train.txt", "tasks.mlm.dev=lines-dev.txt"]
