@@ -164,9 +164,7 @@ def test_a_change_that_every_stage_overrides_is_refused(tmp_path):
     with pytest.raises(UserError) as refused:
         read_settings(file, ["train.lr=1.0"])
     (line,) = refused.value.lines
-    assert line.startswith(
-        "--set train.lr has no effect: every stage sets its own lr"
-    )
+    assert line.startswith("--set train.lr has no effect: every stage sets its own lr")
 
 
 def test_findings_in_all_stages_come_at_once():
