@@ -41,6 +41,7 @@ def missing():
     raise ModuleNotFoundError("No module named 'peer'", name="peer")
 
 
+@pytest.mark.slow
 def test_each_side_makes_its_work_once_in_a_process_of_its_own(tmp_path):
     notes = tmp_path / "notes"
     ours, peer = (partial(noting, notes, word) for word in ("ours", "peer"))
@@ -51,6 +52,7 @@ def test_each_side_makes_its_work_once_in_a_process_of_its_own(tmp_path):
     assert all(maker == doer != str(os.getpid()) for _, maker, doer in made)
 
 
+@pytest.mark.slow
 def test_a_peer_that_is_missing_there_is_missing_here():
     with Side(missing) as side, pytest.raises(ModuleNotFoundError) as found:
         side.spend()

@@ -138,6 +138,7 @@ with terminable():
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "code"),
     [(signal.SIGTERM, 143), (signal.SIGINT, -signal.SIGINT), (signal.SIGKILL, -signal.SIGKILL)],
@@ -172,6 +173,7 @@ print(len(load_corpus(Task("alike", 2, Binary()), source, tokenizer, workers=2))
 """
 
 
+@pytest.mark.slow
 def test_a_script_that_does_not_guard_its_main_part_is_run_once(tmp_path):
     source = pairs_file(tmp_path / "pairs.csv", 20)
     (tmp_path / "script.py").write_text(SCRIPT)

@@ -60,6 +60,7 @@ class Counter:
         self.sequences += inputs[0].sequences
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", PAIRS.values(), ids=PAIRS.keys())
 def test_cached_vectors_give_what_the_whole_network_gives(toy, changes):
     cached, live = stage_of(toy, *FROZEN, *changes), stage_of(toy, "sharing.encoder=S2", *changes)

@@ -152,6 +152,7 @@ def test_an_undefined_correlation_says_which_side_is_constant():
     assert "the outputs for 1 row of 3 are not finite, so there is no accuracy" in str(found)
 
 
+@pytest.mark.slow
 def test_a_healthy_network_has_no_still_block():
     for plan in ("S2", "I2", "S1 (sst+para)"):
         network = tiny(plan)
@@ -165,6 +166,7 @@ def test_a_rounded_output_is_named_at_the_head_it_starves():
     assert "in 3 turns of para" in found.finding
 
 
+@pytest.mark.slow
 def test_all_blocks_below_a_rounded_output_are_one_finding():
     network = tiny("I2")
     (found,) = specs(network, watch_of(network), HEALTHY | {"para": rounded_mse})
@@ -209,6 +211,7 @@ def test_a_block_that_no_task_had_a_turn_to_move_is_not_blamed():
     assert specs(network, watch, HEALTHY, tasks=(SST,), steps=8) == []
 
 
+@pytest.mark.slow
 def test_a_head_that_another_reads_is_not_blamed_while_its_own_task_waits():
     """Reading hidden features moves all of the head but its last layer."""
     reads = (Read("sst", "hidden", "flow"),)
@@ -224,6 +227,7 @@ def test_a_frozen_block_is_not_blamed():
     assert specs(network, watch_of(network), HEALTHY) == []
 
 
+@pytest.mark.slow
 def test_a_block_that_falls_still_later_is_found_and_told_once():
     network = tiny("S2")
     watch = watch_of(network)

@@ -154,6 +154,7 @@ def test_the_first_pass_drops_what_a_pass_without_smoothing_drops():
     )
 
 
+@pytest.mark.slow
 @EACH_KIND
 @pytest.mark.parametrize("plan", ["S2", "I2"])
 def test_the_ascent_finds_a_worse_nudge_than_chance_within_the_ball(task, plan):
@@ -210,6 +211,7 @@ def test_every_smoothed_loss_moves_the_embeddings_and_the_head(task, method):
     assert any(name.startswith(f"heads.{task.name}") for name in grads)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["r-drop", "smart"])
 def test_smoothing_makes_answers_steadier(method):
     """The same steps, with and without: the penalised run ends where answers move less."""

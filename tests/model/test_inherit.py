@@ -69,6 +69,7 @@ def apart(one: Network, other: Network, scheme: Scheme) -> float:
     return difference(one, other, list(pair_formats), TEMPLATE, pair_formats)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("source", "target"), [p[1:] for p in FINER], ids=[p[0] for p in FINER])
 def test_a_plan_that_shares_less_starts_with_the_same_outputs(source, target):
     old, new = trained(source), fresh(target)
