@@ -52,7 +52,7 @@ def load(source: Source, task: Task = MOOD) -> tuple[Corpus, int]:
     return corpus, sum(rows)
 
 
-ARRAYS = ("token", "offset", "label", "id_byte", "id_offset", "line")
+ARRAYS = ("token", "offset", "target", "id_byte", "id_offset", "line")
 
 
 def assert_equal(one: Corpus, other: Corpus) -> None:
@@ -71,6 +71,8 @@ def test_a_corpus_holds_what_the_file_says(moods):
     for row in range(20):
         [expected] = pieces_of(tokenizer, f"good plot {row}")
         np.testing.assert_array_equal(corpus.pieces(row)[0], expected)
+    lengths = [[len(corpus.pieces(row)[0])] for row in range(20)]
+    assert corpus.text_lengths(0, 20).tolist() == lengths
 
 
 def test_the_second_time_nothing_is_tokenised(moods):

@@ -11,7 +11,10 @@ def test_evaluate_gives_the_settled_document(cotrunk, run):
     assert list(document) == ["tasks", "overall"]
     assert list(document["tasks"]) == TASKS
     for score in document["tasks"].values():
-        assert list(score) == ["metric", "score", "low", "high", "rows"]
+        assert list(score) == [
+            *("metric", "score", "low", "high", "rows"),
+            *("unit", "more", "per_class"),
+        ]
         assert score["low"] <= score["score"] <= score["high"]
         assert score["rows"] == 24
     scores = [document["tasks"][task]["score"] for task in TASKS]

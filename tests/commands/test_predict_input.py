@@ -10,6 +10,8 @@ import pytest
 
 from cotrunk.cli.main import main
 from cotrunk.infer.predictor import Answer, Answered, write_jsonl
+from cotrunk.kinds.score import Scores
+from cotrunk.kinds.task import Task
 
 
 class Said(NamedTuple):
@@ -109,7 +111,7 @@ def test_a_row_of_the_document_is_a_line_of_jsonl(predict, tmp_path):
 def test_an_answer_that_is_no_number_is_null_in_jsonl():
     file = io.StringIO()
     row = Answered(2, "a", {"alike": Answer(float("nan"), ())})
-    write_jsonl([], [row], file)
+    write_jsonl([Task("alike", 1, Scores())], [row], file)
     assert json.loads(file.getvalue()) == {
         "id": "a",
         "alike": {"prediction": None, "probabilities": []},

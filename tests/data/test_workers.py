@@ -123,6 +123,7 @@ from cotrunk.cli.train import terminable
 from cotrunk.data.tokens import cache
 from cotrunk.data.reading.examples import Source
 from cotrunk.model.weights.tokenizer import character_tokenizer
+from cotrunk.kinds.binary import Binary
 from cotrunk.kinds.task import Task
 
 cache.CHUNK = 10
@@ -164,6 +165,7 @@ from pathlib import Path
 from cotrunk.data.tokens.cache import load_corpus
 from cotrunk.data.reading.examples import Source
 from cotrunk.model.weights.tokenizer import character_tokenizer
+from cotrunk.kinds.binary import Binary
 from cotrunk.kinds.task import Task
 
 print("begun")

@@ -59,7 +59,10 @@ def _wrong_head(settings: Settings, task: Task, tasks: Mapping[str, Task]) -> li
         elif not tasks[read].labels.can_answer:
             wrong.append(f"{place}.reads: {read!r} has no answers to read; leave it out")
         elif tasks[read].is_about_tokens != task.is_about_tokens:
-            wrong.append(f"{place}.reads: {read!r} is about words, {task.name} about texts, or not")
+            wrong.append(
+                f"{place}.reads: of {read!r} and {task.name} one answers about tokens and the "
+                "other about texts; leave it out"
+            )
         elif tasks[read].texts > task.texts:
             wrong.append(f"{place}.reads: {read!r} needs two texts, but {task.name} has one")
         elif tasks[read].texts == 2 and _pairing(settings, read) != _pairing(settings, task.name):
