@@ -1,7 +1,7 @@
 """Encoding texts with trained weights, beside others that hold the same weights."""
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,11 @@ from torch.nn.utils.rnn import pad_sequence
 from bench.peers import OUTPUTS, bert
 from bench.timing import Result, compare
 from bench.work import Bench, stage_of
-from cotrunk.data.batches.text import TokenIds, join
+from cotrunk.data.batches.text import join
 from cotrunk.data.tokens.tokenise import Tokeniser
-from cotrunk.infer.batching import outputs
+from cotrunk.infer.batching import outputs, row_tokens
 from cotrunk.infer.int8 import to_int8
+from cotrunk.kinds.rows import LoadedRows, TokenIds
 from cotrunk.model.encoder.shape import Shape
 from cotrunk.model.sharing.network import Network
 from cotrunk.model.weights.pretrained import find, load_tokenizer, to_hugging_face
@@ -59,9 +60,12 @@ class Texts:
         self.bert.load_state_dict(to_hugging_face(encoder, self.network.shape))
 
     def ours(self, *tasks: str) -> dict[str, np.ndarray]:
-        return outputs(
-            self.network, self.rows, self.pair_format, self.template, tasks or [self.task]
-        )
+        return self.answer(self.rows, tasks or [self.task])
+
+    def answer(self, rows: list[TokenIds], tasks: Sequence[str]) -> dict[str, np.ndarray]:
+        tokens = row_tokens(rows, self.pair_format, self.template)
+        load = LoadedRows.without_labels(rows).select
+        return outputs(self.network, load, tokens, self.pair_format, self.template, tasks)
 
     def theirs(self, encode: Encode, *, in_order: bool) -> np.ndarray:
         """Pooled vectors through our head, so that both answer the same question."""
@@ -250,7 +254,7 @@ def against_sentence_transformers(bench: Bench) -> Iterator[Result]:
 
     def ours() -> np.ndarray:
         rows = [(np.array(ids, np.int64),) for ids in Tokeniser(mine)(sentences)]
-        return outputs(texts.network, rows, texts.view, texts.template, [texts.task])[texts.task]
+        return texts.answer(rows, [texts.task])[texts.task]
 
     @torch.inference_mode()
     def peer() -> np.ndarray:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from bench.timing import Result, compare
 from bench.work import Bench, empty_cache, settings_of
-from cotrunk.build.sources import corpora_of, source_of, sources_of
+from cotrunk.build.sources import corpora_of, existing_sources, sources_of
 from cotrunk.build.tasks import tasks_of
 from cotrunk.data.reading.examples import Rows
 from cotrunk.model.weights.pretrained import find, load_tokenizer
@@ -20,12 +20,15 @@ def tokenising(bench: Bench) -> Iterator[Result]:
     def ours() -> None:
         nonlocal rows
         with empty_cache():
-            read = corpora_of(sources_of(settings, base), "train", tasks, tokenizer)
+            read = corpora_of(sources_of(settings, tasks, base), "train", tasks, tokenizer)
             rows = sum(len(corpus) for corpus in read.values())
 
-    sources = [(task, source_of(settings, task.name, "train", base)) for task in tasks]
     texts = [
-        text for task, file in sources if file for row in Rows(task, file) for text in row.texts
+        text
+        for task in tasks
+        for source in existing_sources(settings, task, "train", base)
+        for row in Rows(task, source)
+        for text in row.texts
     ]
     result = compare(
         "read-and-tokenise",

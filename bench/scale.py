@@ -15,10 +15,12 @@ from pathlib import Path
 
 from bench.timing import Result, own_seconds, ratio_of
 from bench.work import Bench, empty_cache, settings_of
-from cotrunk.build.sources import source_of
+from cotrunk.build.sources import existing_sources
 from cotrunk.build.tasks import tasks_of
 from cotrunk.data.reading.examples import Rows, Source
 from cotrunk.data.tokens.cache import load_corpus
+from cotrunk.kinds.binary import Binary
+from cotrunk.kinds.classes import Classes
 from cotrunk.kinds.task import Task
 from cotrunk.model.weights.pretrained import find, load_tokenizer
 
@@ -28,7 +30,7 @@ WORDS_PER_TEXT = (6, 15)
 FOREIGN = ("café", "naïve", "größe", "“so”", "日本", "Москва", "—")
 STEPS = 100
 LOOK_EVERY = 0.1
-TASKS = {"single": Task("t", "classes", 1, classes=tuple("01234")), "pairs": Task("t", "binary", 2)}
+TASKS = {"single": Task("t", 1, Classes(tuple("01234"))), "pairs": Task("t", 2, Binary())}
 PEAK = """
 import pathlib, sys
 from cotrunk.cli.main import main
@@ -150,10 +152,12 @@ def _columns(task: Task) -> tuple[str, ...]:
 def _words(bench: Bench) -> list[str]:
     """As often as they occur."""
     settings = settings_of(bench)
-    sources = [
-        (task, source_of(settings, task.name, "train", Path.cwd())) for task in tasks_of(settings)
-    ]
-    rows = (row for task, source in sources if source for row in Rows(task, source))
+    rows = (
+        row
+        for task in tasks_of(settings)
+        for source in existing_sources(settings, task, "train", Path.cwd())
+        for row in Rows(task, source)
+    )
     return [word for row in rows for text in row.texts for word in text.split()]
 
 

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from cotrunk.build.heads import head_plans, pair_formats_of
@@ -155,5 +156,5 @@ def batches(stage: Stage, step: int) -> Iterator[Rows]:
             text,
             [ids[place] for place in places],
             [segments[place] for place in places],
-            batch.target_R,
+            torch.from_numpy(forward.load(batch.task, batch.rows, ()).target),
         )

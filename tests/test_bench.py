@@ -16,6 +16,7 @@ from bench.sides import Side, compare_apart
 from bench.timing import Result, Spent, ratio_of, take_turns
 from bench.training import operations_of
 from cotrunk.data.batches.packing import RowIndex, pack
+from cotrunk.kinds.binary import Binary
 from cotrunk.kinds.task import Task
 from cotrunk.model.encoder.dropout import DropoutStream
 from cotrunk.model.encoder.shape import NAMED
@@ -40,6 +41,7 @@ def missing():
     raise ModuleNotFoundError("No module named 'peer'", name="peer")
 
 
+@pytest.mark.slow
 def test_each_side_makes_its_work_once_in_a_process_of_its_own(tmp_path):
     notes = tmp_path / "notes"
     ours, peer = (partial(noting, notes, word) for word in ("ours", "peer"))
@@ -50,6 +52,7 @@ def test_each_side_makes_its_work_once_in_a_process_of_its_own(tmp_path):
     assert all(maker == doer != str(os.getpid()) for _, maker, doer in made)
 
 
+@pytest.mark.slow
 def test_a_peer_that_is_missing_there_is_missing_here():
     with Side(missing) as side, pytest.raises(ModuleNotFoundError) as found:
         side.spend()
@@ -115,7 +118,7 @@ def test_flattened_gradients_are_projected_as_in_the_paper():
 
 def test_operations_are_those_that_torch_counts():
     """Sequences of one length, so that nothing is padded; few, so that torch multiplies."""
-    shape, task = NAMED["tiny"], Task("t", "binary", 1)
+    shape, task = NAMED["tiny"], Task("t", 1, Binary())
     trunk = trunk_places(["t"], shape, encoder=f"S{shape.layers}")
     heads = {"t": HeadPlan(pooling="mean")}
     network = Network(shape, make_plan(trunk, shape, [task], heads), [task], heads)

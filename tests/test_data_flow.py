@@ -17,12 +17,15 @@ from cotrunk.data.batches.text import PairFormat, join, pack_rows, template_of, 
 from cotrunk.data.reading.examples import Source
 from cotrunk.data.tokens.cache import Corpus, cache_folder, load_corpus
 from cotrunk.errors import UserError
+from cotrunk.kinds.binary import Binary
+from cotrunk.kinds.classes import Classes
+from cotrunk.kinds.score import Scores
 from cotrunk.kinds.task import Task
 from cotrunk.model.weights.tokenizer import character_tokenizer
 from toy import write_rows
 
 FAMILIES = ("bert", "roberta", "distilbert")
-MOOD = Task("mood", "classes", 1, classes=("0", "1", "2"))
+MOOD = Task("mood", 1, Classes(("0", "1", "2")))
 
 
 def pieces_of(tokenizer: Tokenizer, *texts: str) -> tuple[np.ndarray, ...]:
@@ -62,7 +65,7 @@ def test_a_corpus_holds_what_the_file_says(moods):
     corpus, rows = load(moods)
     assert rows == len(corpus) == 20
     assert [corpus.id(row) for row in range(20)] == [f"row {i}" for i in range(20)]
-    assert corpus.label.tolist() == [i % 3 for i in range(20)]
+    assert corpus.target.tolist() == [i % 3 for i in range(20)]
     assert corpus.line.tolist() == list(range(2, 22))
     tokenizer = character_tokenizer("bert")
     for row in range(20):
@@ -96,7 +99,7 @@ def test_changed_content_is_read_again(moods):
 
 def test_another_task_column_or_tokenizer_is_another_corpus(moods):
     first, _ = load(moods)
-    by_score, rows = load(moods, Task("mood", "score", 1, low=0.0, high=2.0))
+    by_score, rows = load(moods, Task("mood", 1, Scores(range=(0.0, 2.0))))
     assert rows == 20
     by_id, rows = load(Source(moods.path, ("id",), "mood"))
     assert rows == 20
@@ -123,12 +126,12 @@ def test_a_folder_that_lacks_a_file_is_made_again(moods, name):
 @pytest.mark.parametrize("name", ["about.json", *ARRAYS[1:], "token16"])
 def test_a_folder_with_a_file_that_is_cut_short_is_made_again(moods, name):
     first, _ = load(moods)
-    labels = first.label.tolist()
+    labels = first.target.tolist()
     content = (cached() / name).read_bytes()
     (cached() / name).write_bytes(content[: len(content) // 2])
     second, again = load(moods)
     assert again == 20
-    assert second.label.tolist() == labels
+    assert second.target.tolist() == labels
 
 
 def test_a_file_that_cannot_be_read_leaves_nothing_in_the_cache(moods):
@@ -233,7 +236,7 @@ def test_rows_find_their_sequences_in_the_packed_batch(pair_format, sequences):
 def corpus_of(tmp_path: Path, task: str, rows: int) -> Corpus:
     path = tmp_path / f"{task}-{rows}.csv"
     write_rows(path, ["text", "label"], [[f"{task} {i}", i % 2] for i in range(rows)])
-    one = Task(task, "binary", 1)
+    one = Task(task, 1, Binary())
     return load_corpus(one, Source(path, ("text",), "label"), character_tokenizer("bert"))
 
 
@@ -250,7 +253,7 @@ def stream(
 
 
 def spelled(batches: list[Batch]) -> list[tuple[object, ...]]:
-    return [(b.task, b.rows.tolist(), b.target_R.tolist(), b.share) for b in batches]
+    return [(b.task, b.rows.tolist(), b.share) for b in batches]
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
@@ -290,8 +293,10 @@ def test_every_row_comes_once_before_any_comes_twice(corpora, sampler):
 def test_targets_are_the_labels_of_the_rows(corpora):
     chosen = stream(corpora)
     for batch in chosen.batches(1):
-        expected = corpora[batch.task].label[batch.rows]
-        np.testing.assert_array_equal(batch.target_R.numpy(), expected.astype(np.float32))
+        corpus = corpora[batch.task]
+        found = np.concatenate(corpus.targets(batch.rows))
+        np.testing.assert_array_equal(found, corpus.target[batch.rows])
+        assert corpus.target_counts(batch.rows).tolist() == [1] * len(batch.rows)
 
 
 def test_epochs_differ_and_every_step_belongs_to_one(corpora):

@@ -5,21 +5,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from cotrunk.build.experiment import prepare
 
 from cotrunk.cli.main import main
-from cotrunk.config.settings import read_settings
 from cotrunk.infer.forward import Cached, Live
-from cotrunk.learn.stage import Stage
-from cotrunk.progress import ignore_progress
 from cotrunk.runs.checkpoint import read_checkpoint
-from toy import contents, cut, train
+from toy import contents, cut, prepared, stage_of, train
 
 SHARED = "sharing.encoder=S2"
-
-
-def stage_of(toy: Path, *changes: str) -> Stage:
-    return prepare(read_settings(toy, list(changes)), toy.parent).stages[0].make(ignore_progress)
 
 
 def trained(toy: Path, run: Path, *changes: str) -> dict[str, torch.Tensor]:
@@ -44,7 +36,7 @@ def test_the_places_that_freeze_names_stay_as_they_are_and_all_others_move(
     changes = [f"train.freeze={freeze}", SHARED, "sharing.neck=S-S", "sharing.pooled_norm=S"]
     changes += ["sharing.pal.size=8", "sharing.pal.heads=2", "sharing.pal.who=S"]
     changes += ["train.evaluate=never", "train.warmup=0", "train.decay=0"]
-    network = prepare(read_settings(toy, changes), toy.parent).network
+    network = prepared(toy, *changes).network
     after, places = trained(toy, tmp_path / "run", *changes), network.places_of()
     still = {n for n, before in network.state_dict().items() if torch.equal(before, after[n])}
     assert still == {name for name, place in places.items() if place.name in frozen}
@@ -180,7 +172,7 @@ EVERYTHING = "train.freeze=embeddings, layers, heads"
     ],
 )
 def test_freezing_without_sense_is_refused_with_what_to_write(toy, capsys, changes, line):
-    (toy.parent / "mood-train.csv").unlink()  # it is refused before a file is read
+    (toy.parent / "mood-train.csv").write_text("nothing\n")  # refused before it is read
     assert train(toy, toy.parent / "run", "--set", *changes) == 2
     assert not (toy.parent / "run").exists()
     (said,) = [x for x in capsys.readouterr().err.splitlines() if x.startswith("error: ")]
@@ -198,7 +190,7 @@ def test_plan_counts_no_moments_for_what_no_stage_trains(toy, capsys):
         assert main(["plan", str(toy), "--json", "--set", SHARED, *changes]) == 0
         return json.loads(capsys.readouterr().out)["bytes"]["checkpoint"]
 
-    network = prepare(read_settings(toy, [SHARED]), toy.parent).network
+    network = prepared(toy, SHARED).network
     held = sum(p.numel() for p in network.owned["layers.0"].copy_of("mood").parameters())
     assert checkpoint() - checkpoint("train.freeze=layers 1") == 8 * held
     stages = 'stages=[{freeze="layers"}, {freeze="layers 1"}]'

@@ -22,7 +22,8 @@ README = Path(__file__).parents[1] / "README.md"
 
 ORDER = [
     {"errors", "progress", "files"},
-    {"config", "kinds"},
+    {"kinds"},
+    {"config"},
     {"data"},
     {"model"},
     {"infer", "runs"},

@@ -5,14 +5,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from cotrunk.build.experiment import load_model, prepare
 from safetensors.torch import load_file
 
 import cotrunk
 from cotrunk.cli.main import main
-from cotrunk.config.settings import read_settings
 from cotrunk.model.sharing.parameter_table import parameter_table
-from toy import train
+from toy import prepared, stage_of, train
 
 LORA = ["sharing.lora.rank=2", "sharing.lora.alpha=4"]
 WIDTH, INNER, LAYERS = 32, 64, 2
@@ -27,7 +25,7 @@ def saved(run: Path, which: str = "best") -> dict[str, torch.Tensor]:
 def moved(config: Path, run: Path, *changes: str) -> set[str]:
     """The series of the parameters that a run has changed."""
     assert train(config, run, "--set", *changes) == 0
-    start = prepare(read_settings(config, list(changes)), config.parent).network
+    start = prepared(config, *changes).network
     after = saved(run, "final")
     return {
         start.places_of()[name].name
@@ -52,9 +50,7 @@ def test_the_words_of_freeze_and_rates_name_adapters(toy, tmp_path):
 
 
 def test_adapters_learn_at_the_rate_of_heads(toy):
-    config = read_settings(toy, [*LORA, "train.head_lr=2e-3", "train.layer_decay=0.5"])
-    prepared = prepare(config, toy.parent)
-    stage = prepared.stages[0].make(lambda _: None)
+    stage = stage_of(toy, *LORA, "train.head_lr=2e-3", "train.layer_decay=0.5")
     names = {parameter: name for name, parameter in stage.trained.items()}
     rates = {
         names[parameter].split(".")[0]: group["lr"]
@@ -70,16 +66,14 @@ def test_the_parameter_table_counts_what_the_network_has(toy, capsys, who, owner
     assert main(["plan", str(toy), "--json", "--set", *changes]) == 0
     table = json.loads(capsys.readouterr().out)
     assert table["parameters"]["lora"] == LAYERS * owners * ONE
-    network = prepare(read_settings(toy, changes), toy.parent).network
+    network = prepared(toy, *changes).network
     assert parameter_table(network.plan).parameters["total"] == sum(
         parameter.numel() for parameter in network.parameters()
     )
 
 
 def test_a_run_starts_exactly_where_it_would_without_adapters(toy):
-    plain, adapted = (
-        prepare(read_settings(toy, changes), toy.parent).network for changes in ([], LORA)
-    )
+    plain, adapted = (prepared(toy, *changes).network for changes in ([], LORA))
     after = adapted.state_dict()
     assert all(torch.equal(tensor, after[name]) for name, tensor in plain.state_dict().items())
     fresh = {name: tensor for name, tensor in after.items() if name.startswith("lora.")}
@@ -88,10 +82,7 @@ def test_a_run_starts_exactly_where_it_would_without_adapters(toy):
 
 
 def test_all_owners_start_with_equal_adapters_and_a_task_more_does_not_change_them(toy):
-    alone, shared = (
-        prepare(read_settings(toy, [*LORA, f"sharing.lora.who={who}"]), toy.parent).network
-        for who in ("I", "S")
-    )
+    alone, shared = (prepared(toy, *LORA, f"sharing.lora.who={who}").network for who in ("I", "S"))
     (one,) = shared.owned["lora.1"].values()
     for copy in alone.owned["lora.1"].values():
         for name, tensor in copy.state_dict().items():
@@ -112,7 +103,7 @@ def test_a_merged_run_answers_as_an_unmerged_one_and_holds_a_plain_encoder(toy, 
     one, other = (cotrunk.load(run).predict("mood", rows) for run in (apart, merged))
     for mine, theirs in zip(one, other, strict=True):
         assert mine.probabilities == pytest.approx(theirs.probabilities, abs=1e-5)
-    assert load_model(merged).settings.sharing.lora is None
+    assert json.loads((merged / "best/settings.json").read_text())["sharing"]["lora"] is None
     assert main(["evaluate", str(merged)]) == 0
 
 
@@ -125,7 +116,7 @@ def test_a_merged_run_can_be_the_start_of_one_without_adapters(toy, tmp_path):
 def test_adapters_are_handed_from_all_tasks_to_each(toy, tmp_path):
     assert train(toy, tmp_path / "shared", "--set", *LORA) == 0
     changes = [*LORA, "sharing.lora.who=I", "train.init_from=shared"]
-    network = prepare(read_settings(toy, changes), toy.parent).network
+    network = prepared(toy, *changes).network
     before = saved(tmp_path / "shared")
     for name, parameter in network.owned["lora.0"]["mood"].named_parameters():
         assert torch.equal(parameter, before[f"lora.0.alike+mood+same.{name}"])
@@ -154,7 +145,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("changes", "said"), REFUSED, ids=[said for _, said in REFUSED])
 def test_what_cannot_be_is_refused_in_one_line(toy, tmp_path, capsys, changes, said):
-    (tmp_path / "mood-train.csv").unlink()  # nothing of the data is looked at
+    (tmp_path / "mood-train.csv").write_text("nothing\n")  # refused before it is read
     assert train(toy, tmp_path / "run", "--set", *changes) == 2
     lines = capsys.readouterr().err.strip().splitlines()
     assert len(lines) == 1

@@ -1,31 +1,24 @@
 """A place that the package does not know: defined here, it trains as any other."""
 
-from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from cotrunk.build.experiment import PreparedRun, load_model, prepare
 from torch import Tensor, nn
 
-from cotrunk.config.settings import read_settings
+import cotrunk
+from cotrunk.build.extensions import Extensions
 from cotrunk.data.batches.packing import Packed, RowIndex
 from cotrunk.data.batches.text import PairFormat, Template, pack_rows
 from cotrunk.errors import UserError
-from cotrunk.infer.predictor import Predictor
-from cotrunk.learn.loop import Interrupt, RunContext, Stepped
-from cotrunk.learn.loop import train as train_network
 from cotrunk.model.encoder.dropout import NO_DROPOUT, DropoutStream
 from cotrunk.model.sharing.network import Network
 from cotrunk.model.sharing.parameter_table import parameter_table
 from cotrunk.model.sharing.partition import alone, everyone
-from cotrunk.model.sharing.place import AddPlaces, Place, PlanContext
-from cotrunk.progress import ignore_progress
+from cotrunk.model.sharing.place import Place, PlanContext
 from cotrunk.runs.checkpoint import read_checkpoint
-from cotrunk.runs.folder import RunFolder
-from toy import contents
+from toy import contents, prepared, stage_of, train_until
 
 SIZE = 4
 
@@ -90,30 +83,8 @@ def gate(context: PlanContext) -> list[Place]:
     ]
 
 
-PLACES: list[AddPlaces] = [bottlenecks, gate]
+OURS = Extensions(places=[bottlenecks, gate])
 CHANGES = ["train.checkpoint=1", "train.gradients=pcgrad", "encoder.pooling=cls", "train.epochs=1"]
-
-
-def prepared(config: Path, *changes: str, places: Sequence[AddPlaces] = PLACES) -> PreparedRun:
-    return prepare(read_settings(config, list(changes)), config.parent, places=places)
-
-
-def train(
-    config: Path,
-    folder: Path,
-    *changes: str,
-    stop: int | None = None,
-    places: Sequence[AddPlaces] = PLACES,
-) -> None:
-    """A run, or its first steps; it goes on where the folder's last checkpoint is."""
-    made = prepared(config, *changes, places=places)
-    run = RunFolder.open(folder) if folder.exists() else RunFolder.create(folder)
-    start, _ = run.latest_good()
-    run.write_document("run", made.record)
-    ctx = RunContext(run, made.record, made.documents, made.dev, Interrupt())
-    for event in train_network(made.network, made.stages, ctx, start):
-        if isinstance(event, Stepped) and event.step == stop:
-            return
 
 
 def moved(before: dict[str, Tensor], after: dict[str, Tensor]) -> set[str]:
@@ -128,7 +99,7 @@ def packed(network: Network) -> tuple[Packed, RowIndex]:
 
 
 def test_places_that_start_as_the_identity_do_not_change_the_outputs(toy):
-    plain, ours = prepared(toy, places=[]).network, prepared(toy).network
+    plain, ours = prepared(toy).network, prepared(toy, extensions=OURS).network
     text, index = packed(ours)
     expected = plain(text, index, list(plain.tasks), NO_DROPOUT)
     for task, found in ours(text, index, list(plain.tasks), NO_DROPOUT).items():
@@ -136,7 +107,7 @@ def test_places_that_start_as_the_identity_do_not_change_the_outputs(toy):
 
 
 def test_a_place_on_tokens_follows_its_layer_and_one_on_vectors_the_pooling(toy):
-    network = prepared(toy, "encoder.pooling=cls").network
+    network = prepared(toy, "encoder.pooling=cls", extensions=OURS).network
     for parameter in network.parameters():
         parameter.data += torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1))
     seen: list[Tensor] = []
@@ -160,49 +131,50 @@ def test_a_place_on_tokens_follows_its_layer_and_one_on_vectors_the_pooling(toy)
 
 
 def test_the_parameter_table_counts_them(toy):
-    network = prepared(toy).network
+    network = prepared(toy, extensions=OURS).network
     found = parameter_table(network.plan).parameters
     assert found["total"] == sum(p.numel() for p in network.parameters())
     assert (found["bottleneck"], found["gate"]) == (6 * (2 * 32 * SIZE + 32 + SIZE), 32)
 
 
 def test_they_train_evaluate_predict_and_resume_bit_identically(toy, tmp_path):
-    start = prepared(toy, *CHANGES).network.state_dict()
-    train(toy, tmp_path / "whole", *CHANGES)
+    start = prepared(toy, *CHANGES, extensions=OURS).network.state_dict()
+    train_until(toy, tmp_path / "whole", *CHANGES, extensions=OURS)
     end = read_checkpoint(tmp_path / "whole" / "final").tensors("model")
     names = {name for name in start if name.startswith(("bottleneck.", "gate."))}
     assert len(names) == 2 * 3 * 4 + 1
     assert names <= moved(start, end)
     for stop in (1, 3):
-        train(toy, tmp_path / f"cut {stop}", *CHANGES, stop=stop)
-        train(toy, tmp_path / f"cut {stop}", *CHANGES)
+        train_until(toy, tmp_path / f"cut {stop}", *CHANGES, stop=stop, extensions=OURS)
+        train_until(toy, tmp_path / f"cut {stop}", *CHANGES, extensions=OURS)
         assert contents(tmp_path / f"cut {stop}") == contents(tmp_path / "whole")
-    model = load_model(tmp_path / "whole", which="final", places=PLACES)
-    assert not moved(end, model.network.state_dict())
-    assert len(Predictor(model).predict("mood", ["good plot", "dull tea"])) == 2
+    predictor = cotrunk.load(tmp_path / "whole", which="final", extensions=OURS)
+    assert not moved(end, predictor.model.network.state_dict())
+    assert len(predictor.predict("mood", ["good plot", "dull tea"])) == 2
     assert '"scores"' in (tmp_path / "whole" / "metrics.jsonl").read_text()
 
 
 def test_a_run_cannot_be_loaded_without_its_places(toy, tmp_path):
-    train(toy, tmp_path / "run", *CHANGES, "train.max_steps=1")
+    train_until(toy, tmp_path / "run", *CHANGES, "train.max_steps=1", extensions=OURS)
     with pytest.raises(UserError, match=r"has bottleneck.0.*, which belongs to no place of its"):
-        load_model(tmp_path / "run")
+        cotrunk.load(tmp_path / "run")
 
 
 def test_a_run_without_them_starts_one_that_has_them(toy, tmp_path):
-    train(toy, tmp_path / "plain", *CHANGES, places=[])
-    notes = prepared(toy, *CHANGES, f"train.init_from={tmp_path / 'plain'}").notes
-    assert any("start afresh: bottleneck.0.mood" in note for note in notes)
+    train_until(toy, tmp_path / "plain", *CHANGES)
+    start = f"train.init_from={tmp_path / 'plain'}"
+    notes = prepared(toy, *CHANGES, start, extensions=OURS).notes
+    assert any("initialised afresh: bottleneck.0.mood" in note for note in notes)
 
 
 def test_they_are_frozen_and_have_rates_by_their_part(toy):
     changes = [*CHANGES, "train.freeze=encoder, heads mood", "train.rates.gate=0.01"]
     changes += ["train.rates.bottleneck 1=0.02", "sharing.encoder=S2"]
-    made = prepared(toy, *changes)
-    names = {id(parameter): name for name, parameter in made.network.named_parameters()}
+    stage = stage_of(toy, *changes, extensions=OURS)
+    names = {id(parameter): name for name, parameter in stage.network.named_parameters()}
     rates = {
         names[id(parameter)]: group["lr"]
-        for group in made.stages[0].make(ignore_progress).optimizer.param_groups
+        for group in stage.optimizer.param_groups
         for parameter in group["params"]
     }
     assert {name.split(".")[0] for name in rates} == {"bottleneck", "gate", "heads"}

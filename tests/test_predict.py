@@ -14,12 +14,15 @@ from cotrunk.cli.main import main
 from cotrunk.data.reading.examples import Rows
 from cotrunk.errors import UserError
 from cotrunk.infer.predictor import Answer, Answered, Predictor, row_of, write_minbert
+from cotrunk.kinds.binary import Binary
+from cotrunk.kinds.classes import Classes
+from cotrunk.kinds.score import Scores
 from cotrunk.kinds.task import Task
 from toy import sentence, write_rows
 
-CLASSES = Task("sst", "classes", 1, classes=("0", "1", "2", "3", "4"))
-BINARY = Task("para", "binary", 2)
-SCORE = Task("sts", "score", 2, low=0.0, high=5.0)
+CLASSES = Task("sst", 1, Classes(("0", "1", "2", "3", "4")))
+BINARY = Task("para", 2, Binary())
+SCORE = Task("sts", 2, Scores(range=(0.0, 5.0)))
 
 
 @pytest.fixture
@@ -56,7 +59,7 @@ def test_a_course_file_is_right_to_the_byte(task, predictions, written):
 
 
 def test_a_course_file_has_the_number_of_a_named_class():
-    named = Task("tone", "classes", 1, classes=("bad", "so-so", "good"))
+    named = Task("tone", 1, Classes(("bad", "so-so", "good")))
     assert minbert(named, ["good", "bad"]).splitlines()[1:] == ["id0 , 2 ", "id1 , 0 "]
 
 
@@ -182,11 +185,11 @@ def test_texts_may_come_as_a_tuple_or_an_array(predictor):
 
 def test_probabilities_are_those_of_the_prediction(predictor):
     for answer in predictor.predict("mood", ["good", "dull river"]):
-        row = row_of(Answered(2, "a", {"mood": answer}))
+        row = row_of([predictor.tasks["mood"]], Answered(2, "a", {"mood": answer}))
         assert row["mood"] == str(answer.probabilities.index(max(answer.probabilities)))
         assert row["mood_probability"] == max(answer.probabilities)
     for answer in predictor.predict("same", pairs(5)):
-        row = row_of(Answered(2, "a", {"same": answer}))
+        row = row_of([predictor.tasks["same"]], Answered(2, "a", {"same": answer}))
         assert row["same"] == int(answer.probabilities[0] > 0.5)
         assert row["same_probability"] >= 0.5
 

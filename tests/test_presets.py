@@ -14,6 +14,7 @@ from cotrunk.config.presets.layers import read_layer
 from toy import prepared
 
 STEPS = 20
+QUICK = ("hybrid-bert", "mops-iii", "pals-annealed", "progressive")
 REGIMES = ["".join(layers) for layers in product("is", repeat=3)]
 TINY = {"S6": "S2", "I6": "I2", "S3 I3": "S1 I1"}
 FAST = [
@@ -66,7 +67,13 @@ def losses(run: Path) -> list[dict[str, float]]:
     return [record["loss"] for record in records if record["event"] == "step"]
 
 
-@pytest.mark.parametrize("name", presets.names())
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name in QUICK else pytest.param(name, marks=pytest.mark.slow)
+        for name in presets.names()
+    ],
+)
 def test_a_preset_trains_on_the_sample_data(name, tmp_path):
     path = written(name, tmp_path)
     stages = len(tomllib.loads(path.read_text()).get("stages", [{}]))

@@ -18,6 +18,7 @@ def command(config: Path, run: Path, *more: str) -> list[str]:
     return [sys.executable, "-m", "cotrunk", "train", str(config), "--out", str(run), *more]
 
 
+QUICK = ("together", "pcgrad", "frozen")
 SETTINGS = [
     *((law, f"train.sampling={law}") for law in SAMPLERS),
     ("pcgrad", "train.gradients=pcgrad"),
@@ -49,7 +50,13 @@ SETTINGS = [
 ]
 
 
-@pytest.mark.parametrize("changes", [s[1:] for s in SETTINGS], ids=[s[0] for s in SETTINGS])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param(changes, id=name, marks=() if name in QUICK else pytest.mark.slow)
+        for name, *changes in SETTINGS
+    ],
+)
 def test_a_run_cut_in_the_middle_and_resumed_is_bit_identical(toy, tmp_path, changes):
     changes = ["train.checkpoint=2", *changes]
     assert train(toy, tmp_path / "whole", "--set", *changes) == 0
@@ -58,6 +65,7 @@ def test_a_run_cut_in_the_middle_and_resumed_is_bit_identical(toy, tmp_path, cha
     assert contents(tmp_path / "cut") == contents(tmp_path / "whole")
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments_a_run_still_ends_bit_identical(toy, tmp_path):
     settings = ["--set", "train.epochs=5", "train.checkpoint=3", "train.threads=2"]
     assert train(toy, tmp_path / "whole", *settings) == 0
@@ -76,6 +84,7 @@ def test_killed_at_random_moments_a_run_still_ends_bit_identical(toy, tmp_path):
     assert contents(run) == contents(tmp_path / "whole")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_leaves_a_checkpoint_and_says_so_in_the_exit_code(toy, tmp_path, number, code):
     run = tmp_path / "run"

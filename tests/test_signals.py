@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow  # every test starts a process that imports torch
 LONG = ["train.epochs=2000", "train.evaluate=never", "train.checkpoint=never"]
 
 

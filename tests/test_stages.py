@@ -80,6 +80,7 @@ MORE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", MORE.values(), ids=MORE.keys())
 def test_a_run_cut_in_any_stage_and_resumed_is_bit_identical(staged, tmp_path, more):
     changes = ["train.checkpoint=1", *more]

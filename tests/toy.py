@@ -1,16 +1,20 @@
 """The toy world: its words, its files, its config, and runs made from it."""
 
 import csv
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 
+import cotrunk
+from cotrunk.build.extensions import NO_EXTENSIONS, Extensions
 from cotrunk.build.prepare import prepare
 from cotrunk.cli.main import main
 from cotrunk.config.settings import read_settings
 from cotrunk.learn.loop import train as train_network
 from cotrunk.learn.run import Run
-from cotrunk.runs.events import Stepped
+from cotrunk.learn.stage import Stage
+from cotrunk.runs.events import Evaluated, Stepped
 from cotrunk.runs.folder import RunFolder
 
 WORDS = ["good", "bad", "plot", "actor", "slow", "fine", "dull", "bright", "tea", "river", "stone"]
@@ -38,9 +42,42 @@ def train(config: Path, run: Path, *more: str) -> int:
     return main(["train", str(config), "--out", str(run), *more])
 
 
-def prepared(config: Path, *changes: str, out: Path | None = None) -> Run:
+def prepared(
+    config: Path,
+    *changes: str,
+    out: Path | None = None,
+    extensions: Extensions = NO_EXTENSIONS,
+) -> Run:
     """A run that has not started; its folder is not made."""
-    return prepare(read_settings(config, list(changes)), config.parent, out or Path("nowhere"))
+    settings = read_settings(config, list(changes), kinds=extensions.all_kinds)
+    return prepare(settings, config.parent, out or Path("nowhere"), extensions=extensions)
+
+
+def stage_of(config: Path, *changes: str, extensions: Extensions = NO_EXTENSIONS) -> Stage:
+    """The first stage of a run that has not started."""
+    run = prepared(config, *changes, extensions=extensions)
+    return run.make_stage(run, 0)
+
+
+def train_until(
+    config: Path,
+    folder: Path,
+    *changes: str,
+    stop: int | None = None,
+    extensions: Extensions = NO_EXTENSIONS,
+) -> list[Evaluated]:
+    """Train into a folder, or go on there; stop without a word after step ``stop``."""
+    evaluated = []
+    events = cotrunk.train_events(
+        config, folder, resume=folder.exists(), overrides=changes, extensions=extensions
+    )
+    with closing(events):
+        for event in events:
+            if isinstance(event, Evaluated):
+                evaluated.append(event)
+            if isinstance(event, Stepped) and event.step == stop:
+                break
+    return evaluated
 
 
 def cut(config: Path, folder: Path, changes: list[str], *, after: int) -> None:

@@ -95,3 +95,11 @@ def test_plan_takes_a_config_or_options_but_not_both(cotrunk, toy):
     said = cotrunk("plan", toy, "--encoder", "S2")
     assert said.code == 2
     assert "--encoder: " in said.err
+
+
+def test_plan_leaves_a_gap_where_a_task_has_no_copy(cotrunk, toy):
+    drawn = cotrunk("plan", toy, "--set", "tasks.same.pooling=pooler").out.splitlines()
+    (pooler,) = [line for line in drawn if line.split()[:1] == ["pooler"] and "[" in line]
+    heads = next(line for line in drawn if line.split()[:1] == ["heads"])
+    assert pooler.index("same") == heads.index("same")
+    assert pooler.count("[") == 1

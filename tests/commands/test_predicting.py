@@ -28,6 +28,7 @@ def test_predict_says_which_tasks_the_file_has_no_columns_for(cotrunk, run):
     assert set(said.document["rows"][0]) >= {"id", "mood"}
 
 
+@pytest.mark.slow
 def test_a_new_process_predicts_the_same_from_a_file_and_from_standard_input(cotrunk, run):
     rows = run.parent / "pair-dev.csv"
     here = cotrunk("predict", run, rows).out
@@ -105,6 +106,7 @@ def test_predict_refuses_and_writes_nothing(cotrunk, run, file, options, finding
     assert files(run.parent) == before
 
 
+@pytest.mark.slow
 def test_errors_about_standard_input_call_it_that(run):
     said = in_new_process("predict", run, "-", text="a,b\n1,2\n")
     assert said.code == 2

@@ -152,6 +152,7 @@ def test_a_run_folder_that_cannot_be_made_is_refused(cotrunk, toy, out):
     assert Path("file").read_text() == "mine"
 
 
+@pytest.mark.slow
 def test_demo_trains_three_plans_and_prints_one_table(cotrunk):
     small = ["encoder.weights=random:tiny", "sharing.encoder=S2", "train.max_steps=1"]
     said = cotrunk("demo", "--out", "demo", "--set", *small)

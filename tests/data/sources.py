@@ -4,11 +4,14 @@ import pytest
 
 from cotrunk.data.reading.examples import Rows, Source
 from cotrunk.errors import UserError
+from cotrunk.kinds.binary import Binary
+from cotrunk.kinds.classes import Classes
+from cotrunk.kinds.score import Scores
 from cotrunk.kinds.task import Task
 
-STARS = Task("stars", "classes", 1, classes=("0", "1", "2", "3", "4"))
-SAME = Task("same", "binary", 2)
-CLOSE = Task("close", "score", 2, low=0, high=5)
+STARS = Task("stars", 1, Classes(("0", "1", "2", "3", "4")))
+SAME = Task("same", 2, Binary())
+CLOSE = Task("close", 2, Scores(range=(0, 5)))
 TAB_PAIRS = "\tid\tsentence1\tsentence2\tsimilarity\n"
 
 

@@ -56,7 +56,7 @@ def as_parquet(path, rows):
 def test_good_rows_come_back_exactly(tmp_path_factory, ending, write_rows, rows):
     path = tmp_path_factory.getbasetemp() / f"exact{ending}"
     write_rows(path, rows)
-    found = [(*example.texts, example.label) for example in Rows(SAME, pair(path))]
+    found = [(*example.texts, *example.target) for example in Rows(SAME, pair(path))]
     assert found == rows
 
 
@@ -85,7 +85,7 @@ def test_no_bytes_raise_anything_but_a_user_error(
     assert bool(told) != bool(examples)
     assert all("\n" not in line and line.isprintable() for line in told)
     assert all(example.texts[0].strip() for example in examples)
-    assert all(example.label in range(5) for example in examples)
+    assert all(example.target[0] in range(5) for example in examples)
 
 
 @settings(max_examples=200, deadline=None)

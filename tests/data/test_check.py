@@ -6,10 +6,12 @@ import pytest
 from cotrunk.data.reading.check import check
 from cotrunk.data.reading.examples import Source
 from cotrunk.errors import UserError
+from cotrunk.kinds.classes import Classes
+from cotrunk.kinds.score import Scores
 from cotrunk.kinds.task import Task
 
-STARS = Task("stars", "classes", 1, classes=("0", "1", "2"))
-CLOSE = Task("close", "score", 2, low=0, high=5)
+STARS = Task("stars", 1, Classes(("0", "1", "2")))
+CLOSE = Task("close", 2, Scores(range=(0, 5)))
 
 
 def one(folder, name, rows, *, label="label", **options):

@@ -8,7 +8,7 @@ from cotrunk.data.reading.examples import Example, Rows, Source
 
 def test_a_csv_separated_by_tabs_with_an_unnamed_first_column_is_read(tmp_path):
     path = write(tmp_path, "sts.csv", TAB_PAIRS + "8\tab1\tA dog.\tA cat.\t2.5\n")
-    assert list(Rows(CLOSE, pair(path))) == [Example(2, "ab1", ("A dog.", "A cat."), 2.5)]
+    assert list(Rows(CLOSE, pair(path))) == [Example(2, "ab1", ("A dog.", "A cat."), (2.5,))]
 
 
 def test_the_odd_header_of_the_course_test_files_names_the_columns(tmp_path):
@@ -22,7 +22,7 @@ def test_the_odd_header_of_the_course_test_files_names_the_columns(tmp_path):
 def test_the_header_tells_the_delimiter_whatever_the_ending(tmp_path, delimiter, ending):
     content = f"text{delimiter}label\nx{delimiter}3\n"
     (example,) = Rows(STARS, one(write(tmp_path, f"a{ending}", content)))
-    assert (example.texts, example.label) == (("x",), 3.0)
+    assert (example.texts, example.target) == (("x",), (3.0,))
 
 
 def test_a_column_name_may_hold_the_other_delimiters(tmp_path):

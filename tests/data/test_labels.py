@@ -6,10 +6,13 @@ import pytest
 from sources import STARS, one, refusal, write
 
 from cotrunk.data.reading.examples import Rows
+from cotrunk.kinds.binary import Binary
+from cotrunk.kinds.classes import Classes
+from cotrunk.kinds.score import Scores
 from cotrunk.kinds.task import Task
 
-MOOD = Task("mood", "classes", 1, classes=("bad", "good"))
-YES = Task("yes", "binary", 1)
+MOOD = Task("mood", 1, Classes(("bad", "good")))
+YES = Task("yes", 1, Binary())
 
 
 @pytest.mark.parametrize(
@@ -26,12 +29,12 @@ YES = Task("yes", "binary", 1)
         (YES, "false", 0.0),
         (YES, True, 1.0),
         (YES, 0, 0.0),
-        (Task("s", "score", 1, low=-1, high=1), "-2.5e-1", -0.25),
+        (Task("s", 1, Scores(range=(-1, 1))), "-2.5e-1", -0.25),
     ],
 )
 def test_labels_mean(tmp_path, task, raw, label):
     path = write(tmp_path, "a.jsonl", json.dumps({"text": "x", "label": raw}))
-    assert [example.label for example in Rows(task, one(path))] == [label]
+    assert [example.target for example in Rows(task, one(path))] == [(label,)]
 
 
 @pytest.mark.parametrize(
@@ -51,12 +54,12 @@ def test_labels_mean(tmp_path, task, raw, label):
         (YES, "0.5", "0, 1, true or false"),
         (YES, "yes", "0, 1, true or false"),
         (YES, 2, "0, 1, true or false; found 2"),
-        (Task("s", "score", 1), "nan", "a finite number"),
-        (Task("s", "score", 1), "1e999", "a finite number"),
-        (Task("s", "score", 1), 10**400, "a finite number"),
-        (Task("s", "score", 1), "1_0", "a finite number"),
-        (Task("s", "score", 1), "0,5", "a finite number; found '0,5'"),
-        (Task("s", "score", 1), "1.01", "lie in 0..1; found '1.01'"),
+        (Task("s", 1, Scores(range=(0, 1))), "nan", "a finite number"),
+        (Task("s", 1, Scores(range=(0, 1))), "1e999", "a finite number"),
+        (Task("s", 1, Scores(range=(0, 1))), 10**400, "a finite number"),
+        (Task("s", 1, Scores(range=(0, 1))), "1_0", "a finite number"),
+        (Task("s", 1, Scores(range=(0, 1))), "0,5", "a finite number; found '0,5'"),
+        (Task("s", 1, Scores(range=(0, 1))), "1.01", "lie in 0..1; found '1.01'"),
     ],
 )
 def test_labels_that_mean_nothing_are_refused(tmp_path, task, raw, rule):

@@ -10,6 +10,7 @@ import pytest
 from cotrunk.data.reading.examples import Source
 from cotrunk.data.tokens.cache import cache_folder, load_corpus
 from cotrunk.files import clear_leftovers
+from cotrunk.kinds.binary import Binary
 from cotrunk.kinds.task import Task
 from cotrunk.model.weights.tokenizer import character_tokenizer
 
@@ -29,7 +30,7 @@ def begun(name: str, *, hours: float) -> Path:
 
 
 def load(path: Path) -> None:
-    task = Task("mood", "binary", 1)
+    task = Task("mood", 1, Binary())
     load_corpus(task, Source(path, ("text",), "label"), character_tokenizer("bert"))
 
 

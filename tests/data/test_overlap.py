@@ -9,6 +9,7 @@ from cotrunk.data.tokens import overlap
 from cotrunk.data.tokens.cache import Corpus, cache_folder, load_corpus
 from cotrunk.data.tokens.encoded import fingerprints
 from cotrunk.data.tokens.overlap import count_shared, shared_rows
+from cotrunk.kinds.binary import Binary
 from cotrunk.kinds.task import Task
 from cotrunk.model.weights.tokenizer import character_tokenizer
 from toy import write_rows
@@ -34,7 +35,7 @@ def test_as_many_are_counted_as_are_found_one_by_one(train, dev):
 
 def corpus(path, texts: list[str]) -> Corpus:
     write_rows(path, ["text", "label"], [[text, 0] for text in texts])
-    task = Task("t", "binary", 1)
+    task = Task("t", 1, Binary())
     return load_corpus(task, Source(path, ("text",), "label"), character_tokenizer("bert"))
 
 

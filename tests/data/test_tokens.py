@@ -159,6 +159,7 @@ def texts_around(draw: st.DrawFn, added: list[AddedToken]) -> str:
     return draw(blanks) + "".join(parts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [ADDED_TOKENS, PLAIN_TOKENS], ids=["any", "plain"])
 @settings(max_examples=300, deadline=None)
 @given(data=st.data(), normalizer=NORMALIZERS)

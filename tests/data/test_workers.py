@@ -14,11 +14,12 @@ from cotrunk.data.tokens import cache
 from cotrunk.data.tokens.cache import cache_folder, load_corpus
 from cotrunk.data.tokens.workers import LARGE_FILE, encoded, workers_for
 from cotrunk.errors import UserError
+from cotrunk.kinds.binary import Binary
 from cotrunk.kinds.task import Task
 from cotrunk.model.weights.tokenizer import character_tokenizer
 from toy import sentence, write_rows
 
-ALIKE = Task("alike", "binary", 2)
+ALIKE = Task("alike", 2, Binary())
 HEADER = ["left", "right", "label"]
 
 
@@ -107,7 +108,7 @@ def test_a_worker_that_dies_is_told_and_nothing_is_left(tmp_path, monkeypatch):
 
 
 def test_whoever_stops_reading_leaves_no_process():
-    chunks = ([Example(i, str(i), ("a", "b"), 0.0)] for i in range(100))
+    chunks = ([Example(i, str(i), ("a", "b"), (0.0,))] for i in range(100))
     parts = encoded(chunks, character_tokenizer("bert"), 2, workers=2)
     next(parts)
     assert len(children()) == 2
@@ -128,7 +129,7 @@ cache.CHUNK = 10
 source = Source(Path(sys.argv[1]), ("left", "right"), "label")
 with terminable():
     cache.load_corpus(
-        Task("alike", "binary", 2),
+        Task("alike", 2, Binary()),
         source,
         character_tokenizer("bert"),
         workers=2,
@@ -137,6 +138,7 @@ with terminable():
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "code"),
     [(signal.SIGTERM, 143), (signal.SIGINT, -signal.SIGINT), (signal.SIGKILL, -signal.SIGKILL)],
@@ -167,10 +169,11 @@ from cotrunk.kinds.task import Task
 print("begun")
 source = Source(Path(sys.argv[1]), ("left", "right"), "label")
 tokenizer = character_tokenizer("bert")
-print(len(load_corpus(Task("alike", "binary", 2), source, tokenizer, workers=2)))
+print(len(load_corpus(Task("alike", 2, Binary()), source, tokenizer, workers=2)))
 """
 
 
+@pytest.mark.slow
 def test_a_script_that_does_not_guard_its_main_part_is_run_once(tmp_path):
     source = pairs_file(tmp_path / "pairs.csv", 20)
     (tmp_path / "script.py").write_text(SCRIPT)

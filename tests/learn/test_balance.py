@@ -5,13 +5,16 @@ import torch
 from safetensors.torch import load, save
 
 from cotrunk.errors import UserError
+from cotrunk.kinds.binary import Binary
+from cotrunk.kinds.classes import Classes
+from cotrunk.kinds.score import Scores
 from cotrunk.kinds.task import Task
 from cotrunk.learn.loss_weighting import LEAST_WEIGHT, LOSS_WEIGHTINGS, loss_weighting
 
 TASKS = (
-    Task("sst", "classes", 1, classes=("0", "1", "2")),
-    Task("para", "binary", 2),
-    Task("sts", "score", 2, high=5.0),
+    Task("sst", 1, Classes(("0", "1", "2"))),
+    Task("para", 2, Binary()),
+    Task("sts", 2, Scores(range=(0, 5.0))),
 )
 NAMES = [task.name for task in TASKS]
 ONES = dict.fromkeys(NAMES, 1.0)

@@ -100,6 +100,7 @@ def test_a_weighting_is_its_aggregator_on_the_whole_jacobian(name, tasks):
         assert_close(combined.weights @ jacobian, aggregator(jacobian), atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tasks", [2, 3])
 def test_mgda_finds_the_shortest_mixture(tasks):
     for draw in range(20):

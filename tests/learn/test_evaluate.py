@@ -11,6 +11,7 @@ from cotrunk.data.tokens import cache
 from cotrunk.data.tokens.cache import Corpus, CorpusRows, load_corpus
 from cotrunk.infer import batching as evaluate
 from cotrunk.infer.batching import by_length, row_tokens
+from cotrunk.kinds.binary import Binary
 from cotrunk.kinds.task import Task
 from cotrunk.model.weights.tokenizer import character_tokenizer
 from toy import sentence, write_rows
@@ -37,7 +38,7 @@ def pairs(tmp_path) -> Corpus:
     rows = [[sentence(random), sentence(random), i % 2] for i in range(50)]
     write_rows(tmp_path / "pairs.csv", ["left", "right", "label"], rows)
     source = Source(tmp_path / "pairs.csv", ("left", "right"), "label")
-    return load_corpus(Task("alike", "binary", 2), source, character_tokenizer("bert"))
+    return load_corpus(Task("alike", 2, Binary()), source, character_tokenizer("bert"))
 
 
 @pytest.mark.parametrize("joined", [True, False])

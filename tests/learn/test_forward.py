@@ -39,6 +39,10 @@ def stage_of(toy: Path, *changes: str) -> Stage:
     return run.make_stage(run, 0)
 
 
+def output(stage: Stage, task: str, rows: np.ndarray) -> torch.Tensor:
+    return stage.forward.output(stage.forward.load(task, rows, ()), NO_DROPOUT)
+
+
 def trained(toy: Path, run: Path, *changes: str) -> dict[str, torch.Tensor]:
     assert main(["train", str(toy), "--out", str(run), "--set", *changes]) == 0
     return read_checkpoint(run / "final").tensors("model")
@@ -56,6 +60,7 @@ class Counter:
         self.sequences += inputs[0].sequences
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", PAIRS.values(), ids=PAIRS.keys())
 def test_cached_vectors_give_what_the_whole_network_gives(toy, changes):
     cached, live = stage_of(toy, *FROZEN, *changes), stage_of(toy, "sharing.encoder=S2", *changes)
@@ -63,8 +68,8 @@ def test_cached_vectors_give_what_the_whole_network_gives(toy, changes):
     assert isinstance(live.forward, Live)
     rows = np.array([5, 0, 39, 5])
     for task in TASKS:
-        expected = live.forward.output(task, rows, NO_DROPOUT)
-        found = cached.forward.output(task, rows, NO_DROPOUT)
+        expected = output(live, task, rows)
+        found = output(cached, task, rows)
         torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
         np.testing.assert_allclose(
             cached.dev_forward.outputs(task), live.dev_forward.outputs(task), rtol=1e-5, atol=1e-5
@@ -74,7 +79,7 @@ def test_cached_vectors_give_what_the_whole_network_gives(toy, changes):
 def test_the_heads_get_the_same_gradient(toy):
     cached, live = stage_of(toy, *FROZEN), stage_of(toy, "sharing.encoder=S2")
     for stage in (cached, live):
-        stage.forward.output("same", np.arange(8), NO_DROPOUT).square().sum().backward()
+        output(stage, "same", np.arange(8)).square().sum().backward()
     for name, parameter in cached.network.heads.named_parameters():
         expected = live.network.heads.get_parameter(name).grad
         if name.startswith("same."):
@@ -93,7 +98,7 @@ def test_each_text_is_encoded_once_in_a_whole_run(toy):
     assert counter.sequences == rows + 2 * rows + rows  # mood, both texts of same, alike joined
     for _ in range(3):
         for task in TASKS:
-            stage.forward.output(task, np.arange(8), NO_DROPOUT)
+            output(stage, task, np.arange(8))
             stage.dev_forward.outputs(task)
     assert counter.sequences == 4 * rows
     run.make_stage(run, 0)

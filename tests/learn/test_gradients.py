@@ -9,7 +9,9 @@ import torch
 from torch.testing import assert_close
 
 from cotrunk.data.batches.packing import RowIndex, pack
-from cotrunk.kinds.losses import loss_for
+from cotrunk.kinds.binary import Binary
+from cotrunk.kinds.classes import Classes
+from cotrunk.kinds.score import Scores
 from cotrunk.kinds.task import Task
 from cotrunk.learn.combine import COMBINERS, combiner
 from cotrunk.learn.gradients import Surgery, blocks_of
@@ -23,9 +25,9 @@ from cotrunk.model.sharing.plan import make_plan
 from cotrunk.model.weights.initial import generator, initialise
 
 TASKS = {
-    "a": Task("a", "classes", 1, classes=("0", "1", "2")),
-    "b": Task("b", "binary", 1),
-    "c": Task("c", "score", 1),
+    "a": Task("a", 1, Classes(("0", "1", "2"))),
+    "b": Task("b", 1, Binary()),
+    "c": Task("c", 1, Scores(range=(0, 1))),
 }
 NAMES = list(TASKS)
 PLANS = ["S2", "S1 I1", "(a+b)2"]
@@ -53,7 +55,7 @@ def loss_of(network, task, turn=0):
     masks = DropoutStream(1, NAMES.index(task), turn)
     output_RO = network(text, RowIndex((text.place_S,)), [task], masks)[task]
     target_R = torch.from_numpy(random.integers(0, 2, size=4).astype(np.float64))
-    return loss_for(TASKS[task], None)(output_RO, target_R).mean()
+    return TASKS[task].labels.loss()(output_RO, target_R).mean()
 
 
 def surgery_of(network, method="sum", *, scope="group", options=None):
@@ -129,7 +131,9 @@ def one_turn_each():
 
 @pytest.mark.parametrize("scope", ["group", "layer"])
 @pytest.mark.parametrize("plan", PLANS)
-@pytest.mark.parametrize("step", range(5))
+@pytest.mark.parametrize(
+    "step", [0, *(pytest.param(step, marks=pytest.mark.slow) for step in range(1, 5))]
+)
 def test_pcgrad_equals_the_textbook(plan, scope, step):
     network = tiny(plan)
     turns = [(task, step) for task in NAMES]
@@ -138,6 +142,7 @@ def test_pcgrad_equals_the_textbook(plan, scope, step):
     assert_close(found, expected, rtol=0, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_the_gradients_of_these_networks_do_conflict():
     changed = 0
     for plan, step in itertools.product(PLANS, range(5)):
@@ -165,6 +170,7 @@ def test_a_sum_equals_backward_of_the_summed_losses(plan):
     assert_close(found, plain(network, one_turn_each()), rtol=0, atol=1e-13)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", COMBINERS)
 @pytest.mark.parametrize("plan", PLANS)
 def test_no_method_touches_what_one_task_moves_alone(method, plan):
@@ -188,6 +194,7 @@ def test_a_group_of_two_of_three_tasks_gets_surgery_among_those_two_only():
     assert all(set(pairs) == {"a|b"} for pairs in conflicts.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", sorted(set(COMBINERS) - {"pcgrad", "gradvac"}))
 def test_groups_that_overlap_in_one_task_do_not_see_each_other(method):
     """a+b share the lower layer, b+c the upper one."""
@@ -208,6 +215,7 @@ def test_groups_that_overlap_in_one_task_do_not_see_each_other(method):
             assert_close(found[name], alone[name], rtol=1e-6, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["sum", "pcgrad"])
 @pytest.mark.parametrize("plan", PLANS)
 def test_a_task_with_two_turns_in_a_step_counts_with_their_sum(method, plan):
@@ -218,6 +226,7 @@ def test_a_task_with_two_turns_in_a_step_counts_with_their_sum(method, plan):
     assert_close(found, expected, rtol=0, atol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["sum", "mean", "pcgrad", "gradvac"])
 @pytest.mark.parametrize("plan", PLANS)
 def test_a_task_without_a_turn_has_no_say(method, plan):
@@ -231,6 +240,7 @@ def test_a_task_without_a_turn_has_no_say(method, plan):
         assert_close(found, textbook(network, turns), rtol=0, atol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", COMBINERS)
 def test_a_single_task_keeps_its_gradient(method):
     network = tiny("S2")
@@ -239,6 +249,7 @@ def test_a_single_task_keeps_its_gradient(method):
     assert conflicts == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["sum", "mean", "upgrad", "nash-mtl"])
 def test_the_order_of_the_turns_changes_no_bit(method):
     network = tiny("S1 I1")
@@ -348,6 +359,7 @@ def test_gradvac_with_its_state_handed_over_goes_on_bit_identically():
     assert any(not torch.equal(fresh[name], found[name]) for name in found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", COMBINERS)
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_a_gradient_that_is_not_finite_is_handed_on_and_not_remembered(method, bad):

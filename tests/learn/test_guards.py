@@ -10,8 +10,11 @@ import torch.nn.functional as F
 from cotrunk.data.batches.packing import Packed, RowIndex, pack
 from cotrunk.data.batches.samplers import Sampler
 from cotrunk.data.batches.sampling import dry_run
-from cotrunk.kinds.losses import loss_for, mse, probability_mse
-from cotrunk.kinds.metrics import pearson, predict_labels
+from cotrunk.kinds.binary import Binary
+from cotrunk.kinds.classes import Classes
+from cotrunk.kinds.losses import mse, probability_mse
+from cotrunk.kinds.metrics import pearson
+from cotrunk.kinds.score import Scores
 from cotrunk.kinds.task import Task
 from cotrunk.learn import guards
 from cotrunk.learn.combine import combiner
@@ -26,10 +29,10 @@ from cotrunk.model.sharing.places import trunk_places
 from cotrunk.model.sharing.plan import make_plan
 from cotrunk.model.weights.initial import initialise
 
-SST = Task("sst", "classes", 1, classes=("0", "1", "2", "3", "4"))
-PARA = Task("para", "binary", 1)
-STS = Task("sts", "score", 1, high=5.0)
-PAIR = Task("sts", "score", 2, high=5.0)
+SST = Task("sst", 1, Classes(("0", "1", "2", "3", "4")))
+PARA = Task("para", 1, Binary())
+STS = Task("sts", 1, Scores(range=(0, 5.0)))
+PAIR = Task("sts", 2, Scores(range=(0, 5.0)))
 TASKS = (SST, PARA, STS)
 TINY = Shape("bert", 2, 8, 2, 12, 40, 20, 2, 0, True, 1e-12, 0.1, 0.1)
 
@@ -51,7 +54,7 @@ def batch(seed: int = 0, rows: int = 6) -> tuple[Packed, RowIndex]:
 
 
 def targets(task: Task, rows: int = 6) -> torch.Tensor:
-    return torch.arange(rows) % (2 if task.kind == "binary" else 5) * 1.0
+    return torch.arange(rows) % (2 if task.outputs == 1 and task.labels.span is None else 5) * 1.0
 
 
 def rounded_mse(output_RO: torch.Tensor, target_R: torch.Tensor) -> torch.Tensor:
@@ -77,7 +80,7 @@ def specs(network, watch, losses, *, steps=4, tasks=TASKS) -> list[guards.Findin
     return found
 
 
-HEALTHY = {task.name: loss_for(task, None) for task in TASKS}
+HEALTHY = {task.name: task.labels.loss() for task in TASKS}
 
 
 def test_a_finding_is_one_line_with_place_finding_fix_and_name():
@@ -101,7 +104,7 @@ def test_predictions_that_are_constant_but_for_a_few_rows_are_named(positive, na
 
 
 def test_a_class_that_is_always_predicted_is_named_as_the_data_have_it():
-    mood = Task("mood", "classes", 1, classes=("sad", "glad"))
+    mood = Task("mood", 1, Classes(("sad", "glad")))
     found = guards.constant_predictions(mood, np.ones(8), np.arange(8) % 2)
     assert "all 8 rows are predicted glad, which alone scores 0.500" in str(found)
 
@@ -125,7 +128,7 @@ def test_a_network_that_was_trained_by_a_rounded_loss_predicts_a_constant():
         optimizer.step()
     with torch.no_grad():
         output = network(text, index, ["para"], NO_DROPOUT)["para"].numpy()
-    (found,) = guards.on_dev(PARA, predict_labels(PARA, output), targets(PARA).numpy())
+    (found,) = guards.on_dev(PARA, PARA.labels.predict_labels(output), targets(PARA).numpy())
     assert found.name == "constant-predictions"
     assert "para" in found.place
 
@@ -149,6 +152,7 @@ def test_an_undefined_correlation_says_which_side_is_constant():
     assert "the outputs for 1 row of 3 are not finite, so there is no accuracy" in str(found)
 
 
+@pytest.mark.slow
 def test_a_healthy_network_has_no_still_block():
     for plan in ("S2", "I2", "S1 (sst+para)"):
         network = tiny(plan)
@@ -162,6 +166,7 @@ def test_a_rounded_output_is_named_at_the_head_it_starves():
     assert "in 3 turns of para" in found.finding
 
 
+@pytest.mark.slow
 def test_all_blocks_below_a_rounded_output_are_one_finding():
     network = tiny("I2")
     (found,) = specs(network, watch_of(network), HEALTHY | {"para": rounded_mse})
@@ -206,6 +211,7 @@ def test_a_block_that_no_task_had_a_turn_to_move_is_not_blamed():
     assert specs(network, watch, HEALTHY, tasks=(SST,), steps=8) == []
 
 
+@pytest.mark.slow
 def test_a_head_that_another_reads_is_not_blamed_while_its_own_task_waits():
     """Reading hidden features moves all of the head but its last layer."""
     reads = (Read("sst", "hidden", "flow"),)
@@ -221,6 +227,7 @@ def test_a_frozen_block_is_not_blamed():
     assert specs(network, watch_of(network), HEALTHY) == []
 
 
+@pytest.mark.slow
 def test_a_block_that_falls_still_later_is_found_and_told_once():
     network = tiny("S2")
     watch = watch_of(network)
@@ -229,9 +236,9 @@ def test_a_block_that_falls_still_later_is_found_and_told_once():
     assert [finding.name for finding in found] == ["rounded-output"]
 
 
-@pytest.mark.parametrize("kind", TASKS, ids=lambda task: task.kind)
+@pytest.mark.parametrize("kind", TASKS, ids=lambda task: task.name)
 def test_a_loss_without_a_gradient_is_found_before_training(kind):
-    assert guards.rounded_output(kind, loss_for(kind, None)) is None
+    assert guards.rounded_output(kind, kind.labels.loss()) is None
 
     def detached(output_RO, target_R):
         return (output_RO.detach()[:, 0] - target_R).square()
@@ -282,7 +289,9 @@ def test_five_sigmoids_of_a_cosine_cannot_reach_the_labels():
 
 @pytest.mark.parametrize("scaling", ["shifted", "sigmoid", "relu"])
 def test_the_reach_of_a_cosine_is_what_its_scaling_gives(scaling):
-    ends = scale_cosine(scaling, torch.tensor([-1.0, 1.0], dtype=torch.float64), PAIR).tolist()
+    ends = scale_cosine(
+        scaling, torch.tensor([-1.0, 1.0], dtype=torch.float64), PAIR.labels.span
+    ).tolist()
     assert guards.reach(PAIR, HeadPlan(pair="cosine", cosine=scaling)) == pytest.approx(ends)
 
 
@@ -299,12 +308,12 @@ def test_an_activated_last_layer_is_named_unless_it_reaches_every_label():
     relu, tanh = HeadPlan(activate_last=True), HeadPlan(activate_last=True, activation="tanh")
     assert guards.unreachable_labels(STS, relu) is None
     assert "-1.00..1.00" in str(guards.unreachable_labels(STS, tanh))
-    below = Task("sts", "score", 1, low=-1.0, high=1.0)
+    below = Task("sts", 1, Scores(range=(-1.0, 1.0)))
     assert guards.unreachable_labels(below, relu) is not None
     assert guards.unreachable_labels(below, tanh) is None
-    assert "chances of 0.50..1.00" in str(guards.unreachable_labels(PARA, relu))
+    assert "probabilities of 0.50..1.00" in str(guards.unreachable_labels(PARA, relu))
     assert "logits of 0.00 or more" in str(guards.unreachable_labels(SST, relu))
-    assert "chances of at most 0.65" in str(guards.unreachable_labels(SST, tanh))
+    assert "probabilities of at most 0.65" in str(guards.unreachable_labels(SST, tanh))
     for task in TASKS:
         assert guards.unreachable_labels(task, HeadPlan()) is None
 

@@ -100,6 +100,12 @@ def stage_of(toy, *changes):
     return run.make_stage(run, 0)
 
 
+def whole_batch(stage, batch):
+    """Outputs and targets of a batch that is not cut."""
+    rows = stage.forward.load(batch.task, batch.rows, ())
+    return stage.forward.output(rows, NO_DROPOUT), torch.from_numpy(rows.target)
+
+
 def gradients(stage, threads):
     """Those of one step, and its portions."""
     before = torch.get_num_threads()
@@ -126,8 +132,8 @@ def test_portions_add_up_to_the_gradient_of_whole_batches(toy, changes):
     assert len(cut) > len(batches)
     stage.network.zero_grad(set_to_none=True)
     for batch in batches:
-        out = stage.forward.output(batch.task, batch.rows, NO_DROPOUT)
-        stage.losses[batch.task](out, batch.target_R).mean().mul(batch.share).backward()
+        out, target_R = whole_batch(stage, batch)
+        stage.losses[batch.task](out, target_R).mean().mul(batch.share).backward()
     whole = {n: p.grad.to_dense() for n, p in stage.trained.items() if p.grad is not None}
     assert_close(found, whole, rtol=1e-4, atol=1e-6)
 
@@ -161,8 +167,8 @@ def test_surgery_on_portions_is_that_on_whole_batches(toy, method):
     stage.surgery.state.clear()
     stage.network.zero_grad(set_to_none=True)
     for batch in batches:
-        out = stage.forward.output(batch.task, batch.rows, NO_DROPOUT)
-        loss = stage.losses[batch.task](out, batch.target_R).mean()
+        out, target_R = whole_batch(stage, batch)
+        loss = stage.losses[batch.task](out, target_R).mean()
         (loss * batch.share * weights[batch.task]).backward()
         stage.surgery.stash(batch.task)
     stage.surgery.combine(0)
@@ -180,6 +186,6 @@ def test_losses_of_portions_add_up_to_that_of_their_batch(toy):
     ):
         totals[microbatch.batch] = totals.get(microbatch.batch, 0) + microbatch.share * loss
     for number, batch in enumerate(batches):
-        out = stage.forward.output(batch.task, batch.rows, NO_DROPOUT)
-        whole = stage.losses[batch.task](out, batch.target_R).mean().item()
+        out, target_R = whole_batch(stage, batch)
+        whole = stage.losses[batch.task](out, target_R).mean().item()
         assert totals[number] == pytest.approx(whole, rel=1e-5)

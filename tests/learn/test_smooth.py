@@ -7,9 +7,11 @@ from torch.testing import assert_close
 
 from cotrunk.data.batches.packing import RowIndex, pack
 from cotrunk.errors import UserError
-from cotrunk.kinds.losses import loss_for
+from cotrunk.kinds.binary import Binary
+from cotrunk.kinds.classes import Classes
+from cotrunk.kinds.score import Scores
 from cotrunk.kinds.task import Task
-from cotrunk.learn.regularize import REGULARIZERS, disagreement, regularizer, worst_nudge
+from cotrunk.learn.regularize import REGULARIZERS, regularizer, worst_nudge
 from cotrunk.model.encoder.dropout import DropoutStream
 from cotrunk.model.encoder.shape import Shape
 from cotrunk.model.head_plan import HeadPlan
@@ -19,12 +21,12 @@ from cotrunk.model.sharing.plan import make_plan
 from cotrunk.model.weights.initial import initialise
 
 TASKS = (
-    Task("sst", "classes", 1, classes=("0", "1", "2")),
-    Task("para", "binary", 1),
-    Task("sts", "score", 1, high=5.0),
+    Task("sst", 1, Classes(("0", "1", "2"))),
+    Task("para", 1, Binary()),
+    Task("sts", 1, Scores(range=(0, 5.0))),
 )
 TINY = Shape("bert", 2, 8, 2, 12, 40, 20, 2, 0, True, 1e-12, 0.1, 0.1)
-EACH_KIND = pytest.mark.parametrize("task", TASKS, ids=lambda task: task.kind)
+EACH_KIND = pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
 
 
 def random(seed=0):
@@ -59,7 +61,7 @@ class Run:
         return self.network(self.text, index, [name], DropoutStream(1, 2, 3, repeat), perturb)[name]
 
     def criterion(self, output_RO):
-        return loss_for(self.task, None)(output_RO, self.target_R).mean()
+        return self.task.labels.loss()(output_RO, self.target_R).mean()
 
     def loss(self, method, **options):
         return regularizer(method, options)(self.task, self, self.criterion, random())
@@ -68,23 +70,23 @@ class Run:
 @EACH_KIND
 def test_equal_answers_do_not_disagree(task):
     a = answers(task)
-    assert_close(disagreement(task, a, a), torch.zeros(50, dtype=torch.float64), rtol=0, atol=0)
+    assert_close(task.labels.divergence(a, a), torch.zeros(50, dtype=torch.float64), rtol=0, atol=0)
 
 
 @EACH_KIND
 def test_disagreement_is_symmetric_and_never_negative(task):
     a, b = answers(task), answers(task, seed=1)
-    assert_close(disagreement(task, a, b), disagreement(task, b, a))
-    assert (disagreement(task, a, b) > 0).all()
+    assert_close(task.labels.divergence(a, b), task.labels.divergence(b, a))
+    assert (task.labels.divergence(a, b) > 0).all()
     close = a.float() + 1e-6 * b.float()
-    assert (disagreement(task, a.float(), close) >= 0).all()
+    assert (task.labels.divergence(a.float(), close) >= 0).all()
 
 
 @EACH_KIND
 def test_disagreement_is_finite_for_extreme_answers(task):
     a = torch.full((2, task.outputs), -1e4)
     a[0, 0] = a[1, -1] = 1e4
-    assert disagreement(task, a, a.flip(0)).isfinite().all()
+    assert task.labels.divergence(a, a.flip(0)).isfinite().all()
 
 
 def test_disagreement_equals_the_divergences_of_scipy():
@@ -92,26 +94,26 @@ def test_disagreement_equals_the_divergences_of_scipy():
     a, b = answers(sst), answers(sst, seed=1)
     p, q = softmax(a.numpy(), axis=1), softmax(b.numpy(), axis=1)
     expected = entropy(p, q, axis=1) + entropy(q, p, axis=1)
-    np.testing.assert_allclose(disagreement(sst, a, b).numpy(), expected, rtol=1e-9)
+    np.testing.assert_allclose(sst.labels.divergence(a, b).numpy(), expected, rtol=1e-9)
     a, b = answers(para), answers(para, seed=1)
     p, q = (np.stack([expit(x[:, 0]), expit(-x[:, 0])], axis=1) for x in (a.numpy(), b.numpy()))
     expected = entropy(p, q, axis=1) + entropy(q, p, axis=1)
-    np.testing.assert_allclose(disagreement(para, a, b).numpy(), expected, rtol=1e-9)
+    np.testing.assert_allclose(para.labels.divergence(a, b).numpy(), expected, rtol=1e-9)
     a, b = answers(sts), answers(sts, seed=1)
-    assert_close(disagreement(sts, a, b), (a - b)[:, 0] ** 2)
+    assert_close(sts.labels.divergence(a, b), (a - b)[:, 0] ** 2)
 
 
 def test_two_classes_disagree_as_one_chance_does():
-    two = Task("para", "classes", 1, classes=("0", "1"))
+    two = Task("para", 1, Classes(("0", "1")))
     a, b = answers(TASKS[1]), answers(TASKS[1], seed=1)
     wide = [torch.cat([torch.zeros_like(x), x], dim=1) for x in (a, b)]
-    assert_close(disagreement(two, *wide), disagreement(TASKS[1], a, b))
+    assert_close(two.labels.divergence(*wide), TASKS[1].labels.divergence(a, b))
 
 
 @EACH_KIND
 def test_the_slope_of_disagreement_is_right_on_both_sides(task):
     a, b = (answers(task, seed=seed, rows=3).requires_grad_() for seed in (0, 1))
-    assert torch.autograd.gradcheck(lambda a, b: disagreement(task, a, b), (a, b))
+    assert torch.autograd.gradcheck(lambda a, b: task.labels.divergence(a, b), (a, b))
 
 
 @EACH_KIND
@@ -124,9 +126,9 @@ def test_no_smoothing_is_the_loss_itself(task):
 def divergences(task, a, b):
     """Of two answers, by scipy: the mean over rows of each way, or twice the squared difference."""
     a, b = a.detach().numpy(), b.detach().numpy()
-    if task.kind == "score":
+    if task.name == "sts":
         return [((a - b) ** 2).mean()] * 2
-    if task.kind == "binary":
+    if task.name == "para":
         p, q = (np.concatenate([expit(x), expit(-x)], axis=1) for x in (a, b))
     else:
         p, q = softmax(a, axis=1), softmax(b, axis=1)
@@ -152,6 +154,7 @@ def test_the_first_pass_drops_what_a_pass_without_smoothing_drops():
     )
 
 
+@pytest.mark.slow
 @EACH_KIND
 @pytest.mark.parametrize("plan", ["S2", "I2"])
 def test_the_ascent_finds_a_worse_nudge_than_chance_within_the_ball(task, plan):
@@ -160,10 +163,10 @@ def test_the_ascent_finds_a_worse_nudge_than_chance_within_the_ball(task, plan):
     nudge = worst_nudge(task, run, clean, random(), radius=radius)
     zero = torch.zeros(len(run.text.token_T), 8, dtype=torch.float64)
     assert nudge(zero).abs().max() <= radius
-    worst = disagreement(task, clean, run(0, nudge)).mean()
+    worst = task.labels.divergence(clean, run(0, nudge)).mean()
     for seed in range(20):
         sign = radius * torch.randn(zero.shape, generator=random(seed)).sign().double()
-        chance = disagreement(task, clean, run(0, lambda x_TD, by=sign: x_TD + by)).mean()
+        chance = task.labels.divergence(clean, run(0, lambda x_TD, by=sign: x_TD + by)).mean()
         assert worst > chance
 
 
@@ -174,7 +177,7 @@ def test_the_strength_of_smart_is_the_papers_lambda(task):
     clean = run()
     nudge = worst_nudge(task, run, clean.detach(), random(), radius=0.05)
     one, other = divergences(task, clean, run(0, nudge))
-    apart = one if task.kind == "score" else one + other
+    apart = one if task.name == "sts" else one + other
     found = run.loss("smart", strength=3, radius=0.05) - run.criterion(clean)
     assert_close(found.item(), 3 * apart, rtol=1e-6, atol=0)
 
@@ -184,7 +187,7 @@ def test_smart_adds_the_disagreement_with_the_worst_nudge_alone(task):
     run = Run(task)
     clean = run()
     nudge = worst_nudge(task, run, clean.detach(), random(), radius=0.05)
-    expected = run.criterion(clean) + 3 * disagreement(task, clean, run(0, nudge)).mean()
+    expected = run.criterion(clean) + 3 * task.labels.divergence(clean, run(0, nudge)).mean()
     assert_close(run.loss("smart", strength=3, radius=0.05), expected, rtol=0, atol=0)
     assert run.loss("smart") > run.criterion(clean)
     assert set(run.calls) == {0}
@@ -208,6 +211,7 @@ def test_every_smoothed_loss_moves_the_embeddings_and_the_head(task, method):
     assert any(name.startswith(f"heads.{task.name}") for name in grads)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["r-drop", "smart"])
 def test_smoothing_makes_answers_steadier(method):
     """The same steps, with and without: the penalised run ends where answers move less."""
@@ -221,9 +225,9 @@ def test_smoothing_makes_answers_steadier(method):
             optimizer.step()
         clean = run().detach()
         if method == "r-drop":
-            return disagreement(TASKS[2], clean, run(1)).mean()
+            return TASKS[2].labels.divergence(clean, run(1)).mean()
         nudge = worst_nudge(TASKS[2], run, clean, random(), radius=0.05)
-        return disagreement(TASKS[2], clean, run(0, nudge)).mean()
+        return TASKS[2].labels.divergence(clean, run(0, nudge)).mean()
 
     options = {"radius": 0.05} if method == "smart" else {}
     assert ends_at(method, strength=5.0, **options) < ends_at("none")

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from cotrunk.kinds.binary import Binary
 from cotrunk.kinds.task import Task
 from cotrunk.learn.soft import soft_penalty, trace_norm
 from cotrunk.model.encoder.shape import named
@@ -17,7 +18,7 @@ SHAPE = named("tiny", "test")
 
 
 def network(encoder: str, *, neck: str = "", apart: bool = True) -> Network:
-    tasks = [Task(name, "binary", 1) for name in NAMES]
+    tasks = [Task(name, 1, Binary()) for name in NAMES]
     heads = {name: HeadPlan() for name in NAMES}
     trunk = trunk_places(NAMES, SHAPE, encoder=encoder, neck=neck)
     made = Network(SHAPE, make_plan(trunk, SHAPE, tasks, heads), tasks, heads).double()

@@ -9,6 +9,9 @@ from torch import Tensor
 
 from cotrunk.data.batches.packing import Packed, RowIndex
 from cotrunk.data.batches.text import PairFormat, Template, pack_rows
+from cotrunk.kinds.binary import Binary
+from cotrunk.kinds.classes import Classes
+from cotrunk.kinds.score import Scores
 from cotrunk.kinds.task import Task
 from cotrunk.model.encoder.shape import named
 from cotrunk.model.head_plan import HeadPlan, Read
@@ -21,10 +24,10 @@ from cotrunk.model.weights.initial import generator, initialise
 
 # Not in alphabetical order: names in checkpoints must not depend on it.
 TASKS = (
-    Task("sst", "classes", 1, classes=("bad", "so-so", "good")),
-    Task("rude", "binary", 1),
-    Task("para", "binary", 2),
-    Task("sts", "score", 2, low=0.0, high=5.0),
+    Task("sst", 1, Classes(("bad", "so-so", "good"))),
+    Task("rude", 1, Binary()),
+    Task("para", 2, Binary()),
+    Task("sts", 2, Scores(range=(0.0, 5.0))),
 )
 NAMES = [task.name for task in TASKS]
 TEMPLATE = Template(begin=(2,), between=(3,), end=(3,), segment_of_second=1)

@@ -64,6 +64,7 @@ def test_answers_alone_equal_attention_in_each_sequence(lengths):
         torch.testing.assert_close(found, one_by_one(qkv(x_TD), text), rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first_only", [False, True])
 def test_the_derivative_holds_with_dropout(first_only):
     text = text_of([1, 2, 2, 3, 5])

@@ -20,6 +20,7 @@ from schemes import (
 )
 
 from cotrunk.errors import UserError
+from cotrunk.kinds.classes import Classes
 from cotrunk.kinds.task import Task
 from cotrunk.model.head_plan import HeadPlan
 from cotrunk.model.sharing.network import Network
@@ -68,6 +69,7 @@ def apart(one: Network, other: Network, scheme: Scheme) -> float:
     return difference(one, other, list(pair_formats), TEMPLATE, pair_formats)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("source", "target"), [p[1:] for p in FINER], ids=[p[0] for p in FINER])
 def test_a_plan_that_shares_less_starts_with_the_same_outputs(source, target):
     old, new = trained(source), fresh(target)
@@ -132,7 +134,7 @@ def test_a_new_task_starts_from_the_trunk_the_others_share():
 
 
 def test_a_head_of_another_size_starts_afresh_and_is_not_compared():
-    more = [Task("sst", "classes", 1, classes=("1", "2", "3", "4", "5")), *TASKS[1:]]
+    more = [Task("sst", 1, Classes(("1", "2", "3", "4", "5"))), *TASKS[1:]]
     old, new = trained(Scheme()), fresh(Scheme(), more)
     assert warm_start(new, old) == ["heads.sst"]
     assert [name for name in NAMES if not have_same_heads(new, old, name)] == ["sst"]

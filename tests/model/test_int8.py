@@ -95,6 +95,7 @@ def test_nothing_and_no_number_come_out_as_they_go_in():
     assert rough(x_TD[:0]).shape == (0, 32)
 
 
+@pytest.mark.slow
 @needs_x86
 @with_schemes
 @torch.inference_mode()
@@ -128,6 +129,7 @@ def test_only_linear_layers_of_the_encoder_are_replaced(scheme):
     }
 
 
+@pytest.mark.slow
 @needs_x86
 @pytest.mark.parametrize("pooling", ["cls", "mean"])
 @torch.inference_mode()

@@ -7,6 +7,7 @@ import transformers
 
 from cotrunk.data.batches.packing import RowIndex, pack
 from cotrunk.data.batches.text import PairFormat, Template, pack_rows
+from cotrunk.kinds.classes import Classes
 from cotrunk.kinds.task import Task
 from cotrunk.model.encoder.dropout import NO_DROPOUT, DropoutStream
 from cotrunk.model.encoder.shape import shape_from_config
@@ -53,7 +54,7 @@ def ours(
     hf = oracle(family)
     shape = shape_from_config(hf.config.to_dict(), "config.json")
     tensors = from_hugging_face(dict(hf.state_dict()), shape, "model")
-    every = [Task(name, "classes", 1, classes=("x", "y", "z")) for name in tasks]
+    every = [Task(name, 1, Classes(("x", "y", "z"))) for name in tasks]
     heads = {name: HeadPlan(pooling=pooling) for name in tasks}
     shared = make_plan(trunk_places(tasks, shape, encoder=plan), shape, every, heads)
     network = Network(shape, shared, every, heads).double()
@@ -194,7 +195,7 @@ def test_the_same_key_drops_the_same_units_and_another_key_others():
 
 def test_swapped_pairs_give_the_same_answer_in_either_order():
     network = ours("bert", "mean")
-    network.tasks["a"] = Task("a", "classes", 2, classes=("x", "y", "z"))
+    network.tasks["a"] = Task("a", 2, Classes(("x", "y", "z")))
     rows = list(zip(sequences(6, 1, 10), sequences(6, 2, 10), strict=True))
     pair_format = PairFormat(texts=2, swapped=True)
     one = network(*pack_rows(TEMPLATE, rows, pair_format), ["a"], NO_DROPOUT)["a"]

@@ -8,6 +8,8 @@ from schemes import SCHEMES, network_of
 
 from cotrunk.build.plan import projected_plan
 from cotrunk.cli.main import main
+from cotrunk.kinds.binary import Binary
+from cotrunk.kinds.classes import Classes
 from cotrunk.kinds.task import Task
 from cotrunk.model.encoder.shape import named
 from cotrunk.model.head_plan import HeadPlan
@@ -119,10 +121,10 @@ def test_eight_tasks_with_projected_attention_are_1_13_of_one_bert():
 @pytest.mark.parametrize(
     ("task", "pair", "expected"),
     [
-        (Task("sst", "classes", 1, classes=tuple("01234")), "joined", 263_941),
-        (Task("para", "binary", 2), "joined", 262_913),
-        (Task("para", "binary", 2), "concat", 459_521),
-        (Task("para", "binary", 2), "hadamard", 656_129),
+        (Task("sst", 1, Classes(tuple("01234"))), "joined", 263_941),
+        (Task("para", 2, Binary()), "joined", 262_913),
+        (Task("para", 2, Binary()), "concat", 459_521),
+        (Task("para", 2, Binary()), "hadamard", 656_129),
     ],
 )
 def test_the_heads_of_hybrid_bert(task, pair, expected):

@@ -19,6 +19,7 @@ from schemes import (
 )
 from torch import Tensor
 
+from cotrunk.kinds.binary import Binary
 from cotrunk.kinds.task import Task
 from cotrunk.model.encoder.dropout import NO_DROPOUT, DropoutStream
 from cotrunk.model.head_plan import HeadPlan, Read
@@ -89,6 +90,7 @@ def assert_moved_as_said(network: Network, scheme: Scheme, *key: int) -> None:
         assert all(grad.any() for grad in found.values())
 
 
+@pytest.mark.slow
 @with_schemes
 def test_copies_that_start_equal_change_no_output(scheme):
     network = made(scheme)
@@ -96,11 +98,13 @@ def test_copies_that_start_equal_change_no_output(scheme):
     assert_same(all_answers(network, scheme), all_answers(one, scheme))
 
 
+@pytest.mark.slow
 @with_schemes
 def test_a_task_moves_exactly_the_parameters_it_is_said_to_move(scheme):
     assert_moved_as_said(made(scheme), scheme)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("combine", ["concat", "attention"])
 @pytest.mark.parametrize("gradient", ["stop", "frozen", "flow", 0.5])
 @pytest.mark.parametrize("what", ["logits", "probabilities", "hidden"])
@@ -121,6 +125,7 @@ def test_a_reader_moves_exactly_what_it_is_said_to_move(what, gradient, combine)
         assert_moved_as_said(filled(network_of(scheme)), scheme, 1, 2, 3)
 
 
+@pytest.mark.slow
 def test_a_chain_moves_the_last_layer_that_only_some_of_its_readers_pass_by():
     """rude reads what sst says, para what it hides; sts reads one of the two."""
 
@@ -141,6 +146,7 @@ def test_a_chain_moves_the_last_layer_that_only_some_of_its_readers_pass_by():
         assert last_of_sst_moves("para", what) == {"sst", "rude"}
 
 
+@pytest.mark.slow
 @with_schemes
 def test_a_task_answers_the_same_alone_and_in_company(scheme):
     network = made(scheme)
@@ -151,6 +157,7 @@ def test_a_task_answers_the_same_alone_and_in_company(scheme):
         assert_same(together, alone)
 
 
+@pytest.mark.slow
 @with_schemes
 def test_a_network_survives_its_checkpoint_whatever_the_order_of_its_tasks(scheme, tmp_path):
     network = made(scheme)
@@ -200,6 +207,7 @@ def test_projected_attention_changes_nothing_at_the_start(scheme):
         assert torch.equal(output, expected[task])
 
 
+@pytest.mark.slow
 @with_pals
 def test_projected_attention_is_trained_fully_after_50_steps(scheme):
     network = network_of(scheme).float()
@@ -329,7 +337,7 @@ def test_one_pal_for_all_beside_layers_of_their_own_with_different_pooling():
 
 
 def test_a_task_may_be_called_like_a_method_of_a_module():
-    tasks = [Task(name, "binary", 1) for name in ("type", "values", "train")]
+    tasks = [Task(name, 1, Binary()) for name in ("type", "values", "train")]
     scheme = Scheme("S2 I")
     network = filled(network_of(scheme, tasks))
     text, index = texts(tasks[0], scheme.pair_format(tasks[0]))

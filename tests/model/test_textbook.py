@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from schemes import TASKS, Pal, Scheme, filled, network_of, texts
 from torch import Tensor, nn
 
+from cotrunk.kinds.score import Scores
 from cotrunk.kinds.task import Task
 from cotrunk.model.encoder.dropout import NO_DROPOUT, DropoutStream
 from cotrunk.model.head_plan import HeadPlan
@@ -90,8 +91,8 @@ def test_the_features_of_a_pair(pair, expected):
     ("scaling", "unit"), [("shifted", 0.75), ("sigmoid", 1 / (1 + math.exp(-0.5))), ("relu", 0.5)]
 )
 def test_a_cosine_of_a_half_on_the_scale_of_the_labels(scaling, unit):
-    task = Task("sts", "score", 2, low=1.0, high=5.0)
-    found = scale_cosine(scaling, torch.tensor([0.5]), task)
+    task = Task("sts", 2, Scores(range=(1.0, 5.0)))
+    found = scale_cosine(scaling, torch.tensor([0.5]), task.labels.span)
     assert found.item() == pytest.approx(1 + 4 * unit, abs=1e-6)
 
 

@@ -7,6 +7,7 @@ import transformers
 from hypothesis import given
 from hypothesis import strategies as st
 from published import EVERYWHERE, TINY, reference
+from transformers.convert_slow_tokenizer import bytes_to_unicode
 
 from cotrunk.errors import UserError
 from cotrunk.model.weights.pretrained import find, load_tokenizer
@@ -45,7 +46,7 @@ def test_a_bare_word_piece_vocabulary_gives_the_tokens_of_transformers(folder, o
 @pytest.mark.parametrize("add_prefix_space", [False, True])
 def test_a_bare_byte_pair_vocabulary_gives_the_tokens_of_transformers(tmp_path, add_prefix_space):
     reference("tiny-roberta").save_pretrained(tmp_path)
-    alphabet = sorted(transformers.convert_slow_tokenizer.bytes_to_unicode().values())
+    alphabet = sorted(bytes_to_unicode().values())
     pieces = ["<s>", "<pad>", "</s>", "<unk>", *alphabet, "th", "the", "Ġo", "<mask>"]
     (tmp_path / "vocab.json").write_text(json.dumps({piece: n for n, piece in enumerate(pieces)}))
     (tmp_path / "merges.txt").write_text("#version: 0.2\nt h\nth e\nĠ o\n", encoding="utf-8")

@@ -314,6 +314,7 @@ def test_a_checkpoint_whose_replacement_was_killed_is_still_found(run):
     assert (good.documents["state"]["step"], warnings) == (1, [])
 
 
+@pytest.mark.slow
 def test_a_failed_save_leaves_the_older_checkpoints_and_the_metrics(run):
     run.append_metrics({"step": 1})
     save(run, 1)
@@ -378,6 +379,7 @@ print("survived")
 """
 
 
+@pytest.mark.slow
 def test_after_kill_9_at_20_random_moments_the_newest_checkpoint_is_whole(tmp_path):
     with python(SAVE_AND_GET_KILLED_20_TIMES, tmp_path / "run", 1) as child:
         output, errors = child.communicate()

@@ -61,6 +61,7 @@ print(number)
 """
 
 
+@pytest.mark.slow
 def test_kill_9_before_any_file_operation_of_a_save_leaves_the_old_or_the_new(tmp_path):
     done = run(KILL_BEFORE_EACH_FILE_OPERATION, tmp_path / "best")
     assert done.returncode == 0, done.stderr
@@ -83,6 +84,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 def test_a_reader_never_sees_a_mixture_while_a_training_replaces_the_checkpoint(tmp_path):
     folder = tmp_path / "best"
     with subprocess.Popen(
@@ -121,6 +123,7 @@ print((folder / "state.json").read_text())
 """
 
 
+@pytest.mark.slow
 def test_a_file_that_may_not_grow_leaves_the_old_checkpoint_and_no_half_one(tmp_path):
     done = run(SAVE_MORE_THAN_FITS, tmp_path / "best", 100_000)
     assert done.returncode == 0, done.stderr
@@ -130,6 +133,7 @@ def test_a_file_that_may_not_grow_leaves_the_old_checkpoint_and_no_half_one(tmp_
     assert read_checkpoint(tmp_path / "best").documents == {"state": 1}
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_the_old_checkpoint_and_says_so(tmp_path):
     command = 'mount -t tmpfs -o size=1m none "$1" && exec "$2" -c "$3" "$1/best" 0'
     mount = ["unshare", "-rm", "sh", "-c", command, "sh", tmp_path, sys.executable]

@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from cotrunk.kinds import KINDS
-from cotrunk.kinds.kind import Kind
+from cotrunk.kinds import KINDS, Kind
 from cotrunk.model.sharing.place import AddPlaces
 
 

@@ -43,9 +43,7 @@ def _wrong_head(settings: Settings, task: Task, tasks: Mapping[str, Task]) -> li
         wrong.append(f"{place}.pair = {part.pair!r} needs two texts, but text names one column")
     cosine = part.pair == "cosine" and task.texts == 2
     if cosine and task.labels.span is None:
-        wrong.append(
-            f'{place}.pair = "cosine" needs kind = "score" with a range; found {part.kind}'
-        )
+        wrong.append(f'{place}.pair = "cosine" needs kind = "score" and a range')
     if cosine and part.reads:
         wrong.append(f'{place}.reads: pair = "cosine" has no layer to read with; use "all"')
     if part.swap and (task.texts == 1 or part.pair != "joined") and not task.is_about_tokens:
@@ -83,7 +81,7 @@ def _wrong_head(settings: Settings, task: Task, tasks: Mapping[str, Task]) -> li
 def _wrong_loss(settings: Settings, task: Task) -> list[str]:
     part = settings.tasks[task.name]
     try:
-        task.labels.loss(part.loss, smoothing=part.label_smoothing)
+        task.labels.loss_name(part.loss, smoothing=part.label_smoothing)
     except ValueError as error:
         return [f"tasks.{task.name}.{error}"]
     return []
@@ -94,16 +92,16 @@ def _wrong_token_head(settings: Settings, task: Task) -> list[str]:
     part, place = settings.tasks[task.name], f"tasks.{task.name}"
     if not task.is_about_tokens:
         return []
-    wrong = []
+    wrong, kind = [], part.kind
     if part.pooling is not None:
-        wrong.append(f"{place}.pooling: kind {part.kind} is about tokens, which are not pooled")
+        wrong.append(f"{place}.pooling: kind {kind} is about tokens, which are not pooled")
     if part.pair != "joined" or part.swap:
         key = "swap" if part.pair == "joined" else "pair"
         wrong.append(
-            f'{place}.{key}: kind {part.kind} is about tokens; it needs pair = "joined", no swap'
+            f'{place}.{key}: kind {kind} is about tokens; it needs pair = "joined", no swap'
         )
     if task.labels.reads_words and task.texts == 2:
-        wrong.append(f"{place}.text: kind {part.kind} reads the words of one column; found two")
+        wrong.append(f"{place}.text: kind {kind} reads the words of one column; found two")
     return wrong
 
 

@@ -60,13 +60,13 @@ def prepare(
     shape = with_dropout(pretrained.shape, settings)
     refuse_wrong_network(settings, shape, tasks, heads, extensions.places)
     pair_formats = pair_formats_of(settings, shape, tasks)
-    plan = plan_of(settings, shape, tasks, heads, more=extensions.places)
     trained = base / settings.train.init_from if settings.train.init_from else None
     source = load_model(trained, extensions=extensions) if trained else None
     warnings = use_threads(settings.train.threads)
     tokenizer = load_tokenizer(pretrained)
     tasks = bound_tasks(tasks, tokenizer, vocabulary=shape.vocabulary)
     tasks = fitted_tasks(settings, tasks, base)
+    plan = plan_of(settings, shape, tasks, heads, more=extensions.places)
     template = template_of(tokenizer, segments=shape.segments)
     read = _read(tasks, sources, tokenizer, on_progress)
     network = Network(shape, plan, tasks, heads)

@@ -51,6 +51,7 @@ def unlabelled_sources(settings: Settings) -> dict[str, Source]:
             id=part.id,
             skip_bad_rows=part.skip_bad_rows,
             quoting=part.quoting,
+            columns=tuple(part.columns),
         )
         for name, part in settings.tasks.items()
     }
@@ -133,6 +134,7 @@ def _source(settings: Settings, task: str, split: str, base: Path) -> Source:
         sparse_labels=sparse,
         skip_bad_rows=part.skip_bad_rows,
         quoting=part.quoting,
+        columns=tuple(part.columns),
     )
 
 

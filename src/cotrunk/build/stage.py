@@ -9,7 +9,7 @@ from cotrunk.data.batches.stream import Stream
 from cotrunk.data.tokens.cache import Corpus
 from cotrunk.infer.features import Reading, encode_corpus, encoder_digest
 from cotrunk.infer.forward import Cached, Forward, Live
-from cotrunk.kinds.kind import Loss
+from cotrunk.kinds import Loss
 from cotrunk.kinds.task import Task
 from cotrunk.learn.combine import combiner
 from cotrunk.learn.gradients import Block, Surgery, blocks_of

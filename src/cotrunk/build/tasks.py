@@ -16,8 +16,7 @@ from cotrunk.data.reading.examples import raw_labels
 from cotrunk.data.reading.files import PLAIN_TEXT
 from cotrunk.data.tokens.vocabulary import vocabulary_of
 from cotrunk.errors import Errors, UserError, did_you_mean
-from cotrunk.kinds import KINDS
-from cotrunk.kinds.kind import CERTAINTY, Kind
+from cotrunk.kinds import CERTAINTY, KINDS, Kind
 from cotrunk.kinds.task import TAKEN, Task
 
 

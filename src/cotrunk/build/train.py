@@ -99,7 +99,7 @@ def train_events(
     if isinstance(overrides, str):
         raise UserError(f"overrides: give a list, as in overrides=[{overrides!r}]")
     path = Path(config)
-    settings = read_settings(path, list(overrides))
+    settings = read_settings(path, list(overrides), kinds=extensions.all_kinds)
     return train_settings(
         settings,
         path.parent,

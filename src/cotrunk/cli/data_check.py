@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cotrunk.build.heads import pair_formats_of
 from cotrunk.build.sources import existing_sources
-from cotrunk.build.tasks import tasks_of
+from cotrunk.build.tasks import fitted_tasks, tasks_of
 from cotrunk.cli.terminal import tables
 from cotrunk.cli.terminal.output import Document
 from cotrunk.config.settings import read_settings
@@ -23,7 +23,7 @@ from cotrunk.model.weights.pretrained import find, load_tokenizer
 def data_check(arguments: Namespace) -> Document:
     path = Path(arguments.config)
     settings = read_settings(path, arguments.set)
-    tasks = tasks_of(settings)
+    tasks = fitted_tasks(settings, tasks_of(settings), path.parent)
     pretrained = find(settings.encoder.weights, base=path.parent)
     pair_formats = pair_formats_of(settings, pretrained.shape, tasks)
     tokenizer = load_tokenizer(pretrained)

@@ -15,7 +15,7 @@ from cotrunk.errors import UserError
 from cotrunk.infer.forward import Live
 from cotrunk.infer.int8 import refuse_where_int8_cannot_run, to_int8
 from cotrunk.infer.model import Model
-from cotrunk.kinds.kind import by_row
+from cotrunk.kinds import by_row
 from cotrunk.kinds.metrics import Score, overall
 from cotrunk.kinds.task import Task
 from cotrunk.learn.evaluate import outputs_on, scores_of

@@ -9,7 +9,7 @@ from pathlib import Path
 from cotrunk.build.freezing import always_frozen
 from cotrunk.build.heads import head_plans
 from cotrunk.build.plan import plan_of, projected_plan
-from cotrunk.build.tasks import tasks_of
+from cotrunk.build.tasks import fitted_tasks, tasks_of
 from cotrunk.cli.terminal import tables
 from cotrunk.cli.terminal.output import Document
 from cotrunk.config.settings import NAME, Settings, read_settings
@@ -128,7 +128,7 @@ def _planned_config(
     path: Path, changes: Sequence[str]
 ) -> tuple[ParameterTable, dict[str, list[str]]]:
     settings = read_settings(path, list(changes))
-    tasks = tasks_of(settings)
+    tasks = fitted_tasks(settings, tasks_of(settings), path.parent)
     shape = shape_of(settings.encoder.weights, base=path.parent)
     heads = head_plans(settings, tasks)
     reads = {name: list(part.reads) for name, part in settings.tasks.items() if part.reads}

@@ -17,7 +17,7 @@ from cotrunk.cli.terminal import progress
 from cotrunk.cli.terminal.output import Document, say
 from cotrunk.cli.trained import chosen_tasks, load_run
 from cotrunk.data.reading.examples import Rows, Source
-from cotrunk.data.reading.files import BOM, open_table
+from cotrunk.data.reading.files import BOM
 from cotrunk.errors import UserError, plural
 from cotrunk.files import write_whole
 from cotrunk.infer.int8 import to_int8
@@ -138,7 +138,7 @@ def _able(arguments: Namespace, model: Model, path: Path) -> list[str]:
     place = _name_of(arguments.file)
     for name in chosen:
         part = parts[name]
-        with open_table(path, needed=part.texts, quoting=part.quoting, place=place) as table:
+        with replace(part, path=path, called=place).open(part.texts) as table:
             columns = list(table.columns)
         if set(part.texts) <= set(columns):
             able.append(name)

@@ -10,7 +10,7 @@ from pydantic_core import ErrorDetails
 
 from cotrunk.config.overrides import Keys
 from cotrunk.errors import did_you_mean
-from cotrunk.kinds.kind import Kind
+from cotrunk.kinds import Kind
 
 Kinds = Mapping[str, type[Kind]]
 STRICT = ConfigDict(strict=True, allow_inf_nan=False)

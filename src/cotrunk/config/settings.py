@@ -133,6 +133,7 @@ class TaskPart(Part):
     skip_bad_rows: bool = False
     sparse_labels: bool | None = None
     quoting: Literal["csv", "none"] = "csv"
+    columns: list[str] = []
     pooling: Pooling | None = None
     pair: Pair = "joined"
     segments: bool = True
@@ -247,7 +248,9 @@ def check_settings(
         found = _findings(error, raw, kinds=kinds)
     found |= kind_findings(raw, kinds, common=TaskPart.model_fields, explain=_rule)
     if found:
-        raise UserError(*(written(keys) + line for keys, line in found.items()))
+        sections = [*Settings.model_fields, *raw]
+        in_order = sorted(found, key=lambda keys: sections.index(keys[0]) if keys else 0)
+        raise UserError(*(written(keys) + found[keys] for keys in in_order))
     named = {name: part.kind for name, part in settings.tasks.items()}
     wrong = [written(("train", "keep")) + x for x in wrong_keep(settings.train.keep, named, kinds)]
     if settings.train.tasks is not None:

@@ -28,7 +28,7 @@ from cotrunk.errors import UserError, did_you_mean, shown
 from cotrunk.files import without_nan
 from cotrunk.infer.batching import outputs, row_tokens
 from cotrunk.infer.model import Model
-from cotrunk.kinds.kind import Answer
+from cotrunk.kinds import Answer
 from cotrunk.kinds.rows import LoadedRows
 from cotrunk.kinds.task import Task
 
@@ -109,8 +109,7 @@ class Predictor:
         ids = iter(_parts(read.token.astype(np.int64), read.length))
         pieces = [tuple(next(ids) for _ in row) for row in rows]
         sites = _parts(read.site.astype(np.int64), read.words) if words else None
-        none = [np.zeros(0)] * len(rows)
-        return LoadedRows("", np.arange(len(rows)), pieces, np.zeros(len(rows)), none, sites)
+        return LoadedRows.without_labels(pieces, sites)
 
 
 def _parts(values: np.ndarray, lengths: np.ndarray) -> list[np.ndarray]:

@@ -87,6 +87,11 @@ class Kind:
         return None
 
     @property
+    def of_unit(self) -> "Kind":
+        """What one unit's label is by itself: of a word, where a row's label is a list of them."""
+        return self
+
+    @property
     def texts_of(self) -> tuple[str, ...]:
         """The tasks whose texts it reads; a field of kinds that take any text."""
         return ()
@@ -134,12 +139,16 @@ class Kind:
 
     def loss(self, name: str | None = None, *, smoothing: float = 0.0) -> Loss:
         """The loss of each unit, multiplied by its class weight if there is one."""
+        return self.make_loss(self.loss_name(name, smoothing=smoothing), smoothing)
+
+    def loss_name(self, name: str | None, *, smoothing: float = 0.0) -> str:
+        """The loss that a task asks for, or the usual one; a ``ValueError`` if it cannot be had."""
         chosen = name or self.losses[0]
         if chosen not in self.losses:
             raise ValueError(f"loss = {chosen!r} is not a loss of this kind; use {self.losses[0]}")
         if smoothing and chosen not in self.smoothed_losses:
             raise ValueError(f"label_smoothing needs a cross-entropy, not {chosen}")
-        return self.make_loss(chosen, smoothing)
+        return chosen
 
     def make_loss(self, name: str, smoothing: float) -> Loss:
         raise NotImplementedError

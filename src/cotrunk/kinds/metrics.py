@@ -1,5 +1,6 @@
 """Scores and their 95 % intervals. Shapes: ``[..., n]`` labels, or ``[..., n, K]`` of K classes."""
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -101,7 +102,8 @@ def bootstrap(
         return statistic(predicted[rows], gold[rows])
 
     size = predicted[0].size * len(gold)
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with warnings.catch_warnings(), np.errstate(invalid="ignore", divide="ignore"):
+        warnings.simplefilter("ignore", stats.DegenerateDataWarning)  # draws without a value
         found = stats.bootstrap(
             (np.arange(len(gold)),),
             resampled,

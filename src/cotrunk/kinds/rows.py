@@ -25,6 +25,15 @@ class LoadedRows:
     targets: Sequence[np.ndarray]
     sites: Sequence[np.ndarray] | None = None
 
+    @classmethod
+    def without_labels(
+        cls, pieces: Sequence[TokenIds], sites: Sequence[np.ndarray] | None = None
+    ) -> "LoadedRows":
+        """Rows that are no corpus's, to be answered only; what they cost is left open."""
+        count = len(pieces)
+        none = [np.zeros(0)] * count
+        return cls("", np.arange(count), pieces, np.zeros(count, np.int64), none, sites)
+
     def __len__(self) -> int:
         return len(self.rows)
 

@@ -73,7 +73,12 @@ class Tags(Kind):
 
     @property
     def outputs(self) -> int:
-        return len(self.names)
+        """Before fitting, 1: enough to check a plan with."""
+        return 1 if self.needs_fitting else len(self.names)
+
+    @property
+    def of_unit(self) -> Kind:
+        return self.word
 
     @cached_property
     def word(self) -> Classes:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from cotrunk.kinds.kind import CERTAINTY, Kind
+from cotrunk.kinds.kind import Kind
 
 TAKEN = ("id", "official", "mean", "sum")
 """Names beside those of tasks: of a row, and of what a checkpoint may be kept by."""
@@ -24,6 +24,3 @@ class Task:
     def is_about_tokens(self) -> bool:
         """Its head answers about token positions, not about rows."""
         return self.labels.level == "token"
-
-
-__all__ = ["CERTAINTY", "TAKEN", "Task"]

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from cotrunk.data.batches.sampling import Plan
 from cotrunk.errors import plural
-from cotrunk.kinds.kind import Loss
+from cotrunk.kinds import Loss
 from cotrunk.kinds.task import Task
 from cotrunk.model.head_plan import HeadPlan
 from cotrunk.model.sharing.partition import Group
@@ -48,13 +48,13 @@ def constant_predictions(task: Task, predicted: np.ndarray, gold: np.ndarray) ->
     if other * NEARLY_CONSTANT >= other_gold:
         return None
     rows = f"all {len(gold)}" if not other else f"{len(gold) - other} of {len(gold)}"
-    metric = task.labels.metrics()[task.labels.metric]
-    alone = f", which alone scores {metric.value(predicted, gold):.3f}"
-    worth = "" if metric.is_correlation else alone
+    unit = task.labels.of_unit
+    value = unit.value(predicted, gold)
+    worth = f", which alone has {unit.metric} {value:.3f}" if math.isfinite(value) else ""
     return Finding(
         "constant-predictions",
         f"dev of task {task.name}",
-        f"{rows} rows are predicted {task.labels.spelled(commonest)}{worth}",
+        f"{rows} rows are predicted {unit.spelled(commonest)}{worth}",
         "the task is not learning: look at its loss and gradient, its lr and its weight",
     )
 
@@ -72,7 +72,7 @@ def undefined_score(task: Task, predicted: np.ndarray, gold: np.ndarray) -> Find
         lost = f"{plural(broken, 'row')} of {len(gold):,}"
         why = f"the outputs for {lost} are not finite, so there is no {task.labels.metric}"
         return Finding("undefined-score", place, why, "lower train.lr, or begin anew")
-    if not len(gold) or np.isfinite(task.labels.value(predicted, gold)):
+    if not len(gold) or np.isfinite(task.labels.of_unit.value(predicted, gold)):
         return None
     if len(gold) < 2:
         why, fix = f"has {len(gold)} rows", "a correlation needs two or more rows"

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from cotrunk.data.batches.stream import Stream
 from cotrunk.infer.forward import Forward
-from cotrunk.kinds.kind import Loss
+from cotrunk.kinds import Loss
 from cotrunk.learn.gradients import Surgery
 from cotrunk.learn.guards import GradientWatch
 from cotrunk.learn.loss_weighting import LossWeighting

@@ -1,6 +1,7 @@
 """Records of a file -> checked examples of a task. Every bad row is named; none is changed."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 from cotrunk.data.reading.files import open_table
 from cotrunk.data.reading.formats import LONGEST_CELL, Fault, Quoting, Table
 from cotrunk.errors import UserError, plural, shown
-from cotrunk.kinds.kind import Kind
+from cotrunk.kinds import Kind
 from cotrunk.kinds.task import Task
 
 Text = str | tuple[str, ...]
@@ -25,8 +26,8 @@ class Source:
     ``label`` None reads without labels. ``id`` None takes the column "id" if there is one, else
     the number of the row. ``sparse_labels`` leaves out rows with an empty label, and
     ``skip_bad_rows`` drops bad rows instead of refusing the file; both are counted.
-    ``is_plain_text``: each line is a text. ``called`` is the file's name in messages, if not its
-    path.
+    ``columns`` names those of a CoNLL file. ``is_plain_text``: each line is a text. ``called`` is
+    the file's name in messages, if not its path.
     """
 
     path: Path
@@ -36,12 +37,24 @@ class Source:
     sparse_labels: bool = False
     skip_bad_rows: bool = False
     quoting: Quoting = "csv"
+    columns: tuple[str, ...] = ()
     is_plain_text: bool = False
     called: str | None = None
 
     @property
     def place(self) -> str:
         return self.called or str(self.path)
+
+    def open(self, needed: Sequence[str]) -> AbstractContextManager[Table]:
+        """The file as a table; ``needed`` columns show how it is delimited."""
+        return open_table(
+            self.path,
+            needed=needed,
+            quoting=self.quoting,
+            place=self.place,
+            columns=self.columns,
+            is_plain_text=self.is_plain_text,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,13 +150,7 @@ class Rows:
         source = self.source
         self.dropped, self.dropped_count, self.unlabelled = [], 0, 0
         needed = [name for name in (*source.texts, source.id, source.label) if name is not None]
-        with open_table(
-            source.path,
-            needed=needed,
-            quoting=source.quoting,
-            place=source.place,
-            is_plain_text=source.is_plain_text,
-        ) as table:
+        with source.open(needed) as table:
             self._share = table.share
             examples = self._examples(table, _columns(table, source))
             any_text = self.task.labels.takes_any_text
@@ -206,9 +213,7 @@ class Rows:
 def raw_labels(source: Source, labels: Kind) -> Iterator[object]:
     """The label cells of a file that hold one; rows that cannot be read are left to ``Rows``."""
     assert source.label is not None
-    with open_table(
-        source.path, needed=[source.label], quoting=source.quoting, place=source.place
-    ) as table:
+    with source.open([source.label]) as table:
         table.require(source.label)
         for _, cells in table.select([source.label]):
             if not isinstance(cells, Fault) and not labels.is_empty(cells[0]):

@@ -2,22 +2,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cotrunk.kinds.metrics import (
-    Score,
-    accuracy,
-    baseline,
-    change,
-    errors,
-    overall,
-    pearson,
-    predict_labels,
-    score,
-)
+from cotrunk.kinds.binary import Binary
+from cotrunk.kinds.classes import Classes
+from cotrunk.kinds.metrics import Score, accuracy, overall, pearson
+from cotrunk.kinds.score import Scores
 from cotrunk.kinds.task import Task
 
-SST = Task("sst", "classes", 1, classes=("0", "1", "2", "3", "4"))
-PARA = Task("para", "binary", 2)
-STS = Task("sts", "score", 2, high=5.0)
+SST = Task("sst", 1, Classes(("0", "1", "2", "3", "4")))
+PARA = Task("para", 2, Binary())
+STS = Task("sts", 2, Scores(range=(0, 5.0)))
 
 # Published rows: sst, para, sts, then the overall score that was printed, by which formula.
 PRINTED = {
@@ -51,7 +44,11 @@ RECOMPUTED = {
 
 def scores(sst: float, para: float, sts: float) -> dict[str, Score]:
     values = {"sst": ("accuracy", sst), "para": ("accuracy", para), "sts": ("pearson", sts)}
-    return {task: Score(metric, value, 0, 0, 1) for task, (metric, value) in values.items()}
+    tasks = {"sst": SST, "para": PARA, "sts": STS}
+    return {
+        task: Score(metric, value, 0, 0, 1, tasks[task].labels.metrics()[metric].unit(value))
+        for task, (metric, value) in values.items()
+    }
 
 
 @pytest.mark.parametrize(
@@ -95,23 +92,23 @@ def test_pearson_of_a_constant_is_no_number(constant):
     same = np.full(863, constant)
     assert np.isnan(pearson(same, varied))
     assert np.isnan(pearson(varied, same))
-    found = score(STS, same[:, None], varied)
+    found = STS.labels.scores(same[:, None], varied)
     assert np.isnan([found.score, found.low, found.high]).all()
 
 
 def test_decisions_are_a_class_a_side_or_the_score_itself():
     output = np.array([[0.1, 0.5, 0.2, 0.0, -1.0], [9.0, 1.0, 2.0, 3.0, 4.0]], np.float32)
-    assert predict_labels(SST, output).tolist() == [1, 0]
-    assert predict_labels(PARA, np.array([[-0.1], [0.0], [0.1]])).tolist() == [0, 0, 1]
-    assert predict_labels(STS, np.array([[4.7], [-0.2]])).tolist() == [4.7, -0.2]
+    assert SST.labels.predict_labels(output).tolist() == [1, 0]
+    assert PARA.labels.predict_labels(np.array([[-0.1], [0.0], [0.1]])).tolist() == [0, 0, 1]
+    assert STS.labels.predict_labels(np.array([[4.7], [-0.2]])).tolist() == [4.7, -0.2]
 
 
 def test_a_change_is_a_share_of_other_decisions_or_how_far_scores_move():
     one = np.array([[0.1, 0.5, 0.2], [9.0, 1.0, 2.0]], np.float32)
     two = np.array([[0.6, 0.5, 0.2], [8.0, 1.0, 2.0]], np.float32)
-    assert change(SST, one, two) == 0.5
-    assert change(PARA, np.array([[-0.1], [0.2]]), np.array([[-9.0], [0.1]])) == 0
-    assert change(STS, np.array([[1.0], [2.0]]), np.array([[1.5], [1.0]])) == 0.75
+    assert SST.labels.changed(one, two) == 0.5
+    assert PARA.labels.changed(np.array([[-0.1], [0.2]]), np.array([[-9.0], [0.1]])) == 0
+    assert STS.labels.changed(np.array([[1.0], [2.0]]), np.array([[1.5], [1.0]])) == 0.75
 
 
 def test_accuracy_counts_equal_answers():
@@ -122,7 +119,7 @@ def test_an_accuracy_has_the_interval_of_its_binomial_law():
     """1,101 rows: the spread of sst dev is 2.95 points to each side."""
     hits = np.zeros(1_101)
     hits[:567] = 1
-    found = score(PARA, np.ones((1_101, 1)), hits)
+    found = PARA.labels.scores(np.ones((1_101, 1)), hits)
     assert found.score == 567 / 1_101
     assert (found.high - found.low) / 2 == pytest.approx(0.0295, abs=0.002)
 
@@ -132,7 +129,7 @@ def test_an_accuracy_has_the_interval_of_its_binomial_law():
 )
 def test_an_accuracy_has_the_interval_of_wilson(hits, rows):
     gold = np.repeat([1.0, 0.0], [hits, rows - hits])
-    found = score(PARA, np.ones((rows, 1)), gold)
+    found = PARA.labels.scores(np.ones((rows, 1)), gold)
     law = stats.binomtest(hits, rows).proportion_ci(method="wilson")
     assert (found.low, found.high) == pytest.approx((law.low, law.high), abs=1e-12)
     assert found.low < found.high
@@ -143,13 +140,13 @@ def test_an_accuracy_has_the_interval_of_wilson(hits, rows):
 def test_outputs_that_are_no_numbers_have_no_score(task, broken):
     output = np.ones((8, task.outputs))
     output[3, 0] = broken
-    found = score(task, output, np.arange(8) % 2.0)
+    found = task.labels.scores(output, np.arange(8) % 2.0)
     assert np.isnan([found.score, found.low, found.high]).all()
 
 
 def test_a_correlation_that_hangs_on_one_row_has_no_interval():
     gold = np.array([1.0, *[0.0] * 29])
-    found = score(STS, gold[:, None] + 0.1, gold)
+    found = STS.labels.scores(gold[:, None] + 0.1, gold)
     assert found.score == pytest.approx(1)
     assert np.isnan([found.low, found.high]).all()
 
@@ -159,7 +156,7 @@ def test_accuracy_intervals_cover_the_truth_as_often_as_they_say():
     covered = []
     for trial in range(400):
         gold = (random.random(500) < 0.8).astype(np.float64)
-        found = score(PARA, np.ones((500, 1)), gold, seed=trial)
+        found = PARA.labels.scores(np.ones((500, 1)), gold, seed=trial)
         covered.append(found.low <= 0.8 <= found.high)
     assert 0.92 <= np.mean(covered) <= 0.98
 
@@ -170,7 +167,7 @@ def test_correlation_intervals_cover_the_truth_as_often_as_they_say():
     for trial in range(200):
         gold = random.normal(size=200)
         predicted = 0.6 * gold + 0.8 * random.normal(size=200)
-        found = score(STS, predicted[:, None], gold, seed=trial)
+        found = STS.labels.scores(predicted[:, None], gold, seed=trial)
         covered.append(found.low <= 0.6 <= found.high)
     assert 0.88 <= np.mean(covered) <= 0.99
 
@@ -180,7 +177,7 @@ def test_a_correlation_of_863_rows_has_the_interval_of_fishers_law():
     random = np.random.default_rng(3)
     gold, other = random.normal(size=(2, 863))
     predicted = 0.87 * gold + np.sqrt(1 - 0.87**2) * other
-    found = score(STS, predicted[:, None], gold)
+    found = STS.labels.scores(predicted[:, None], gold)
     law = stats.pearsonr(predicted, gold).confidence_interval(0.95)
     assert (found.low, found.high) == pytest.approx((law.low, law.high), abs=0.005)
 
@@ -188,32 +185,32 @@ def test_a_correlation_of_863_rows_has_the_interval_of_fishers_law():
 def test_a_score_is_the_same_every_time():
     random = np.random.default_rng(4)
     output, gold = random.normal(size=(50, 1)), random.normal(size=50)
-    assert score(STS, output, gold) == score(STS, output, gold)
+    assert STS.labels.scores(output, gold) == STS.labels.scores(output, gold)
 
 
 @pytest.mark.parametrize("rows", [1, 2])
 def test_one_or_two_rows_are_scored_without_a_warning(rows):
     gold = np.arange(rows, dtype=np.float64)
-    assert score(PARA, gold[:, None] - 0.5, gold).score == 1
-    found = score(STS, gold[:, None], gold)
+    assert PARA.labels.scores(gold[:, None] - 0.5, gold).score == 1
+    found = STS.labels.scores(gold[:, None], gold)
     assert np.isnan(found.score) if rows == 1 else found.score == pytest.approx(1)
     assert np.isnan([found.low, found.high]).all()
 
 
 def test_the_baseline_is_the_commonest_label():
     gold = np.repeat([0.0, 1.0], [12_627, 7_585])
-    assert baseline(PARA, gold) == pytest.approx(0.62473, abs=5e-6)
-    assert baseline(SST, np.repeat(np.arange(5.0), [139, 289, 229, 279, 165])) == 289 / 1101
-    assert np.isnan(baseline(STS, gold))
+    assert PARA.labels.baseline(gold) == pytest.approx(0.62473, abs=5e-6)
+    assert SST.labels.baseline(np.repeat(np.arange(5.0), [139, 289, 229, 279, 165])) == 289 / 1101
+    assert np.isnan(STS.labels.baseline(gold))
 
 
 def test_how_wrong_a_row_is_counts_the_chance_of_its_label():
-    classes = Task("c", "classes", 1, classes=("a", "b", "c"))
+    classes = Task("c", 1, Classes(("a", "b", "c")))
     logit = np.log(np.array([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]], np.float32))
-    assert errors(classes, logit, np.array([1, 2])) == pytest.approx([0.7, 0.2])
-    binary = Task("b", "binary", 1)
+    assert classes.labels.errors(logit, np.array([1, 2])) == pytest.approx([0.7, 0.2])
+    binary = Task("b", 1, Binary())
     logit = np.log(np.array([[3.0], [1 / 3]], np.float32))  # chances of 3/4 and 1/4
-    assert errors(binary, logit, np.array([0, 0])) == pytest.approx([0.75, 0.25])
-    score = Task("s", "score", 1, low=0, high=5)
+    assert binary.labels.errors(logit, np.array([0, 0])) == pytest.approx([0.75, 0.25])
+    score = Task("s", 1, Scores(range=(0, 5)))
     output = np.array([[4.5], [2.0]], np.float32)
-    assert errors(score, output, np.array([5.0, 0.5])) == pytest.approx([0.5, 1.5])
+    assert score.labels.errors(output, np.array([5.0, 0.5])) == pytest.approx([0.5, 1.5])
