@@ -8,8 +8,6 @@ import cotrunk
 from cotrunk.cli.main import main
 from cotrunk.config.settings import read_settings
 from cotrunk.errors import UserError
-from cotrunk.model.weights.tokenizer import character_tokenizer
-from model.published import reference
 from toy import prepared, train
 
 FILES = ["tasks.mlm.texts_of=[]", "tasks.mlm.train=lines-train.txt", "tasks.mlm.dev=lines-dev.txt"]
@@ -123,18 +121,6 @@ def test_what_does_not_apply_is_refused_in_one_line(masked, tmp_path, capsys, ch
     assert len(said) == 1
     assert line in said[0]
     assert not (tmp_path / "run").exists()
-
-
-def test_an_encoder_without_a_mask_token_is_refused_before_data_are_read(masked, tmp_path, capsys):
-    folder = tmp_path / "weights"
-    reference("tiny").save_pretrained(folder)
-    tokenizer = character_tokenizer("bert").to_str().replace("[MASK]", "[HIDE]")
-    (folder / "tokenizer.json").write_text(tokenizer)
-    (tmp_path / "mood-train.csv").write_text("not a table\n")
-    capsys.readouterr()
-    assert train(masked, tmp_path / "run", "--set", "encoder.weights=./weights") == 2
-    (said,) = capsys.readouterr().err.strip().splitlines()
-    assert said.startswith('error: tasks.mlm.kind = "mlm" needs a mask token')
 
 
 def test_a_column_that_a_text_file_does_not_have_is_refused(masked, tmp_path, capsys):

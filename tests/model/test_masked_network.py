@@ -12,7 +12,8 @@ from cotrunk.learn.microbatches import microbatches_of
 from cotrunk.learn.stage import Progress
 from cotrunk.learn.step import _batches, _find_gradients
 from cotrunk.model.weights.rename import from_hugging_face
-from toy import prepared, write_rows
+from cotrunk.model.weights.tokenizer import character_tokenizer
+from toy import prepared, train, write_rows
 
 WORDS = [word for word in VOCABULARY.split() if word.isalpha() and word != "東"]
 CONFIG = """
@@ -139,7 +140,18 @@ def test_a_task_sees_the_table_of_its_own_embeddings(published):
     assert (words["embeddings.mlm.words.weight"].grad != 0).any(1).all()
 
 
-def test_a_run_of_it_can_be_loaded_by_its_documents(published):
+def test_a_tokenizer_without_a_mask_token_is_refused_before_data_are_read(
+    published, tmp_path, capsys
+):
     _, config = published
-    run = prepared(config)
-    assert json.loads(json.dumps(run.documents["settings"]))["tasks"]["mlm"]["texts_of"] == ["mood"]
+    tokenizer = character_tokenizer("bert").to_str().replace("[MASK]", "[HIDE]")
+    (tmp_path / "weights" / "tokenizer.json").write_text(tokenizer)
+    sizes = json.loads((tmp_path / "weights" / "config.json").read_text())
+    model = transformers.BertForMaskedLM(transformers.BertConfig(**sizes | {"vocab_size": 300}))
+    model.save_pretrained(tmp_path / "weights")
+    (tmp_path / "mood.csv").write_text("not a table")
+    capsys.readouterr()
+    assert train(config, tmp_path / "run") == 2
+    (said,) = capsys.readouterr().err.strip().splitlines()
+    assert said.startswith('error: tasks.mlm.kind = "mlm" needs a mask token')
+    assert not (tmp_path / "run").exists()
