@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cotrunk.progress import OnProgress
     from cotrunk.runs.events import Event
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["__version__", "load", "train", "train_events"]
 
 
