@@ -205,8 +205,9 @@ def test_changing_a_batch_does_not_change_the_order():
 def test_another_process_draws_the_same():
     script = (
         "from cotrunk.data.batches.sampling import *\n"
-        "turns = epoch_turns(Law('sqrt'), {'a': 10, 'b': 33}, batch=4, seed=1, epoch=0, epochs=1)\n"
-        "print([(t.task, rows_of(t, 10, seed=1, epoch=0).tolist()) for (t,) in turns])"
+        "specs = epoch_batches(Sampler("
+        "'sqrt'), {'a': 10, 'b': 33}, batch=4, seed=1, epoch=0, epochs=1)\n"
+        "print([(t.task, rows_of(t, 10, seed=1, epoch=0).tolist()) for (t,) in specs])"
     )
     found = {
         subprocess.run(

@@ -134,7 +134,7 @@ with terminable():
         source,
         character_tokenizer("bert"),
         workers=2,
-        tell=lambda _: os.kill(os.getpid(), int(sys.argv[2])),
+        on_progress=lambda _: os.kill(os.getpid(), int(sys.argv[2])),
     )
 """
 
