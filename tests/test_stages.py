@@ -232,7 +232,7 @@ def test_top_layers_that_are_reset_start_afresh_and_no_others(toy):
             "is not divisible by sharing.pal.heads = 4; the nearest sizes that are: 8 or 12",
         ),
         (["sharing.pal.size=8", "sharing.pal.heads=2", "sharing.pal.who=S I"], "exactly one token"),
-        (["tasks.same.pair=cosine"], 'pair = "cosine" answers a score, but the kind is binary'),
+        (["tasks.same.pair=cosine"], 'pair = "cosine" needs kind = "score" and a range'),
         (
             ["tasks.alike.pair=cosine", "tasks.alike.reads=['mood']"],
             'pair = "cosine" has no layer to read with; use "all"',

@@ -1,6 +1,9 @@
 """Kinds that src does not know: they train, evaluate, predict and resume like the others."""
 
 import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -220,3 +223,10 @@ def test_a_corpus_of_words_knows_the_first_token_of_each(tmp_path, workers):
     assert [target.tolist() for target in corpus.targets(both)] == [[0] * 4, [1]]
     assert corpus.target_counts(both).tolist() == corpus.site_counts().tolist() == [4, 1]
     assert json.dumps(expected[1]) == "[0]"
+
+
+def test_kinds_are_there_without_torch_and_scipy():
+    script = "import sys, cotrunk.kinds; print(*{'torch', 'scipy', 'sklearn'} & set(sys.modules))"
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    asked = [sys.executable, "-c", script]
+    assert not subprocess.run(asked, env=env, capture_output=True, text=True).stdout.strip()
