@@ -29,11 +29,10 @@ def train(
     overrides: Sequence[str] = (),
     extensions: "Extensions | None" = None,
 ) -> "TrainedRun":
-    """Train a config into a run folder; ``overrides`` are as ``--set``: ``["train.epochs=1"]``.
+    """Train a config into a run folder; ``overrides`` are as in ``--set``: ``["train.epochs=1"]``.
 
-    ``resume`` goes on with the run that is there, with the same config and overrides; with
-    ``force`` it does so although they, or the data, have changed. Prints nothing; what a user
-    should not miss is a Python warning.
+    ``resume`` continues the run in ``out``, with the same config, overrides and data; ``force``
+    continues even if they have changed. Prints nothing; problems are reported as Python warnings.
     """
     from cotrunk.build.extensions import NO_EXTENSIONS
     from cotrunk.build.train import train as train_config
@@ -59,10 +58,11 @@ def train_events(
     on_progress: "OnProgress | None" = None,
     interrupt: "Interrupt | None" = None,
 ) -> "Iterator[Event]":
-    """As ``train``, but an iterator over what happens (`cotrunk.runs.events`).
+    """Like ``train``, but an iterator over events (`cotrunk.runs.events`).
 
-    Training goes on as events are asked for, and ends with `Finished`. ``on_progress`` is told of
-    what takes long between events; setting ``interrupt.signal`` stops after the step, saved.
+    Training advances as events are consumed; the last one is `Finished`. ``on_progress`` reports
+    long operations between events. Setting ``interrupt.signal`` stops training after the current
+    step, with a checkpoint.
     """
     from cotrunk.build.extensions import NO_EXTENSIONS
     from cotrunk.build.train import train_events as events_of_config
@@ -87,9 +87,10 @@ def load(
     int8: bool = False,
     extensions: "Extensions | None" = None,
 ) -> "Predictor":
-    """The trained network of a run folder, ready to answer; warns if training may still change it.
+    """Load a trained run for prediction; warns if its training has not finished.
 
-    ``int8``: on the CPU, faster and rougher; ``cotrunk evaluate RUN --int8`` says how much.
+    ``int8``: 8-bit layers on the CPU, faster but less exact; ``cotrunk evaluate RUN --int8``
+    measures the difference.
     """
     from warnings import warn
 

@@ -1,4 +1,4 @@
-"""What a user can get wrong, said in one line: place, rule, finding, fix; and its grammar."""
+"""Errors that a user can fix: one line each, with place, rule, finding and fix."""
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,14 +12,14 @@ def plural(count: int, thing: str) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str], *, likeness: float = 0.6) -> str:
-    """``; did you mean 'x'?`` to end a line with, or nothing; of long lists only the beginning."""
+    """``; did you mean 'x'?`` to append to a message, or ""; compares at most 1000 names."""
     names = [other[:200] for other in islice(known, 1000)]
     near = difflib.get_close_matches(name[:200], names, n=1, cutoff=likeness)
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
 class UserError(ValueError):
-    """Something the user wrote or gave is wrong: one line each, shown without a traceback."""
+    """Something the user wrote is wrong: one line per mistake, printed without a traceback."""
 
     def __init__(self, *lines: str) -> None:
         super().__init__("\n".join(lines))
@@ -27,7 +27,7 @@ class UserError(ValueError):
 
 
 def complaints(make: Callable[[], object]) -> list[str]:
-    """The lines with which a call is refused."""
+    """The lines of the ``UserError`` that a call raises; empty if it raises none."""
     try:
         make()
     except UserError as error:
@@ -36,27 +36,27 @@ def complaints(make: Callable[[], object]) -> list[str]:
 
 
 class Errors:
-    """What is wrong in several places, to be told in one go."""
+    """Collects the errors of several places, to report them together."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
 
     @contextmanager
     def gathered(self) -> Iterator[None]:
-        """An error ends what is done here, but not what comes after it."""
+        """A ``UserError`` ends this block and is kept; the code after it still runs."""
         try:
             yield
         except UserError as error:
             self.lines += error.lines
 
     def refuse(self) -> None:
-        """Each line once: tasks and splits may share a file, and its bad rows."""
+        """Raise what was gathered, each line once: tasks may share a file and its bad rows."""
         if self.lines:
             raise UserError(*dict.fromkeys(self.lines))
 
 
 def shown(value: object, longest: int = 60) -> str:
-    """What was found, on one printable line."""
+    """A value as one short, printable line."""
     if isinstance(value, str):
         return repr(value) if len(value) <= longest else f"{value[:longest]!r}... (cut)"
     if value is None or isinstance(value, bool | int | float):

@@ -1,7 +1,4 @@
-"""Files and folders that appear whole or not at all: written beside their name, then renamed.
-
-And JSON, which has no word for NaN.
-"""
+"""Atomic writes: files and folders get a temporary name first and are renamed when complete."""
 
 import math
 import os
@@ -13,16 +10,16 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-BEGUN = re.compile(r"[0-9a-f]{64}\.[0-9a-f]{32}")
-"""A folder of the cache that is being filled."""
-A_DAY = 24 * 60 * 60
+UNFINISHED = re.compile(r"[0-9a-f]{64}\.[0-9a-f]{32}")
+"""The temporary name of a cache folder."""
+ONE_DAY = 24 * 60 * 60
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Replace a file; a reader sees the old contents or the new, never a part.
+    """Replace a file atomically: readers see the old contents or the new, never a part.
 
-    A device (``-o /dev/stdout``) cannot be replaced and is written to directly. An error names
-    ``path``, which that of ``write()`` does not.
+    A device (``-o /dev/stdout``) cannot be replaced, so it is written to directly. Errors name
+    ``path``; those of a plain ``write()`` do not.
     """
     path = path.resolve()
     try:
@@ -46,9 +43,9 @@ def _replace(path: Path, data: bytes) -> None:
 
 @contextmanager
 def whole_folder(folder: Path, is_whole: Callable[[Path], bool]) -> Iterator[Path]:
-    """A place beside ``folder`` to fill; it takes that name once nothing has failed.
+    """Yields a temporary folder, which is renamed to ``folder`` unless the block fails.
 
-    ``is_whole`` says whether a folder that another process put there first can be used.
+    If another process was faster, ``is_whole`` decides whether its folder is complete.
     """
     clear_leftovers(folder.parent)
     beside = _beside(folder)
@@ -58,26 +55,26 @@ def whole_folder(folder: Path, is_whole: Callable[[Path], bool]) -> Iterator[Pat
         try:
             beside.rename(folder)
         except OSError:
-            if not is_whole(folder):  # else another process was quicker
-                shutil.rmtree(folder, ignore_errors=True)  # something in it is lost or cut short
+            if not is_whole(folder):  # damaged: replace it
+                shutil.rmtree(folder, ignore_errors=True)
                 beside.rename(folder)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
 
 
 def clear_leftovers(folder: Path) -> None:
-    """Remove folders that a killed process left unfinished: nothing was written there for a day.
+    """Remove the unfinished folders of killed processes: those not written to for a day.
 
-    Their age decides, not their process: it may run on another machine with the same home.
+    Age decides, not a process id: the process may run on another machine with the same home.
     """
-    begun = [path for path in folder.glob("*.*") if BEGUN.fullmatch(path.name)]
-    for path in begun:
-        if time.time() - _last_written(path) > A_DAY:
-            shutil.rmtree(path, ignore_errors=True)  # another process may do so too
+    unfinished = [path for path in folder.glob("*.*") if UNFINISHED.fullmatch(path.name)]
+    for path in unfinished:
+        if time.time() - _last_written(path) > ONE_DAY:
+            shutil.rmtree(path, ignore_errors=True)  # another process may remove it too
 
 
 def sync(path: Path) -> None:
-    """Make a file, or the names inside a folder, survive a power cut."""
+    """Flush a file, or the entries of a folder, to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -86,7 +83,7 @@ def sync(path: Path) -> None:
 
 
 def without_nan(value: object) -> object:
-    """NaN and infinities become None, which JSON can say."""
+    """NaN and infinities become None, because JSON has neither."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
@@ -103,5 +100,5 @@ def _beside(path: Path) -> Path:
 def _last_written(folder: Path) -> float:
     try:
         return max(path.stat().st_mtime for path in (folder, *folder.iterdir()))
-    except OSError:  # it was finished or removed meanwhile
+    except OSError:  # finished or removed in the meantime
         return math.inf

@@ -1,4 +1,4 @@
-"""How far something that takes long has come."""
+"""Progress of a long operation."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ProgressUpdate:
-    """Rows that were done since the last time, and the share of all that is done by now."""
+    """``rows`` finished since the last update, and the ``share`` of all work done so far."""
 
     what: str
     rows: int
@@ -17,4 +17,4 @@ OnProgress = Callable[[ProgressUpdate], None]
 
 
 def ignore_progress(_done: ProgressUpdate) -> None:
-    """For callers who need not know."""
+    """A no-op progress callback."""

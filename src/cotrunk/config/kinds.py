@@ -1,4 +1,4 @@
-"""The keys of a task that its kind defines: its fields, checked by their types."""
+"""Checks the config keys that a task's kind defines: the fields of its class."""
 
 import re
 from collections.abc import Callable, Collection, Mapping
@@ -17,7 +17,7 @@ STRICT = ConfigDict(strict=True, allow_inf_nan=False)
 
 
 def make_kind(kind: type[Kind], options: Mapping[str, Any]) -> Kind:
-    """A kind from checked options; those it does not name have their defaults."""
+    """A kind from checked options; missing ones keep their defaults."""
     hints = get_type_hints(kind)
     return kind(
         **{
@@ -35,7 +35,7 @@ def kind_findings(
     common: Collection[str],
     explain: Callable[[ErrorDetails], str],
 ) -> dict[Keys, str]:
-    """What is wrong with the kinds of raw tasks and their keys; ``common`` keys are not theirs."""
+    """Errors in the kinds of raw tasks and in their keys; ``common`` keys are checked elsewhere."""
     tasks = raw.get("tasks")
     found: dict[Keys, str] = {}
     for name, entry in tasks.items() if isinstance(tasks, dict) else ():
@@ -58,15 +58,15 @@ def _wrong_text(entry: Mapping[str, Any], kinds: Kinds) -> dict[str, str]:
 
 
 def wrong_keep(keep: str, tasks: Mapping[str, str], kinds: Kinds) -> list[str]:
-    """What is wrong with ``train.keep``, given the kind of each task."""
+    """Errors in ``train.keep``, given the kind of each task."""
     counted = [name for name, kind in tasks.items() if kinds[kind].in_overall]
-    # Several tasks, none of which counts: there is no overall score, so one must be named.
+    # If none of several tasks counts, there is no overall score: a task must be named.
     overall = ["official", "mean", "sum"] if counted or len(tasks) == 1 else []
     known = [*overall, *(counted or tasks)]
     if keep in known:
         return []
     if keep in tasks:
-        why = f"kind {tasks[keep]} chooses no network beside other kinds"
+        why = f"a task of kind {tasks[keep]} cannot choose the best checkpoint of other kinds"
         return [f"train.keep = {keep!r}: {why}; use one of {', '.join(known)}"]
     hint = did_you_mean(keep, known)
     return [f"train.keep = {keep!r}: must be one of {', '.join(known)}{hint}"]
@@ -78,7 +78,7 @@ def _findings_of(
     common: Collection[str],
     explain: Callable[[ErrorDetails], str],
 ) -> dict[str, str]:
-    """By key, each line beginning with its key."""
+    """Errors by key; each line starts with its key."""
     if entry["kind"] not in kinds:
         hint = did_you_mean(entry["kind"], kinds)
         return {"kind": f"kind = {entry['kind']!r}: must be one of {', '.join(kinds)}{hint}"}
@@ -105,7 +105,7 @@ def _wrong_label(entry: Mapping[str, Any], kind: type[Kind]) -> dict[str, str]:
     if kind.has_labels:
         return {}
     return {
-        key: f"{key}: kind {entry['kind']} reads no labels; leave it out"
+        key: f"{key}: kind {entry['kind']} has no labels; remove this key"
         for key in ("label", "sparse_labels")
         if entry.get(key) is not None
     }
@@ -128,7 +128,7 @@ def _wrong_values(
         return lines
     try:
         make_kind(kind, options)
-    except ValueError as error:  # which begins with the key it is about
+    except ValueError as error:  # its message starts with the key
         key = re.split(r"\W", str(error), maxsplit=1)[0]
         return {key: str(error)}
     return {}
@@ -140,5 +140,5 @@ def _shown(value: object) -> str:
 
 
 def _tuples(value: Any) -> Any:
-    """Lists as tuples: a kind is frozen."""
+    """Lists as tuples, because a kind is frozen."""
     return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value

@@ -1,4 +1,4 @@
-"""``--set KEY=VALUE``: changes to a config that was read."""
+"""``--set KEY=VALUE``: changes to a config."""
 
 import tomllib
 from collections.abc import Collection
@@ -18,9 +18,9 @@ def apply_changes(raw: dict[str, Any], changes: list[str]) -> set[Keys]:
 
 
 def _apply(raw: dict[str, Any], change: str) -> Keys:
-    """Set ``train.epochs=2`` in a nested table; the value is TOML, else taken as a string.
+    """Set ``train.epochs=2`` in a nested table; a value that is not TOML is a string.
 
-    Returns the keys of the value, or of the first table that had to be made for it.
+    Returns the keys of the value, or of the first table that had to be created for it.
     """
     key, sign, value = change.partition("=")
     path = tuple(key.strip().split("."))

@@ -9,9 +9,9 @@ RENAMED = {
 
 
 def new_name(key: str, *, inside: str = "") -> str | None:
-    """What a key is called now, if it was renamed; ``inside`` is the table that a key is read in.
+    """The new name of a renamed key, else None; ``inside`` is the table of the key.
 
-    A stage has the keys of [train]: there ``balance`` means ``train.balance``.
+    Stages take the keys of [train]: there ``balance`` means ``train.balance``.
     """
     renamed = RENAMED.get(f"{inside}{key}")
     return renamed.removeprefix(inside) if renamed else None

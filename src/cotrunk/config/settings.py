@@ -1,4 +1,4 @@
-"""The TOML file as checked values: a knob lives with what it tunes, an error names its key."""
+"""The TOML config as checked settings. Every error names its key."""
 
 import tomllib
 from collections.abc import Collection
@@ -38,7 +38,7 @@ class Part(BaseModel):
 
 
 class Encoder(Part):
-    """Which encoder, and how it reads."""
+    """The pretrained encoder, its sequence length, dropout and pooling."""
 
     weights: str = "minilm"
     max_tokens: Annotated[int, Field(ge=4, le=100_000)] = 128
@@ -49,7 +49,7 @@ class Encoder(Part):
 
 
 class Projected(Part):
-    """Projected attention layers beside the encoder's."""
+    """Projected attention layers, parallel to the encoder's layers."""
 
     size: Positive = 204
     heads: Positive = 12
@@ -74,14 +74,14 @@ class LowRank(Part):
 
 
 class Soft(Part):
-    """How strongly the copies of a depth are drawn to each other."""
+    """Soft sharing: penalties that pull the copies of a layer towards each other."""
 
     l2: Annotated[float, Field(ge=0)] = 0.0
     trace: Annotated[float, Field(ge=0)] = 0.0
 
 
 class Sharing(Part):
-    """Who owns what, in the grammar of plans; None follows the neighbour."""
+    """Sharing plans, such as "S3 I3"; None: shared as the adjacent layer is."""
 
     encoder: str | None = None
     embeddings: str | None = None
@@ -94,7 +94,7 @@ class Sharing(Part):
 
 
 class Head(Part):
-    """The feed-forward net of a task."""
+    """The feed-forward head of a task."""
 
     depth: Annotated[int, Field(ge=1, le=20)] = 1
     width: Positive = 256
@@ -108,7 +108,7 @@ class Head(Part):
 
 
 class Reading(Part):
-    """What a head takes from the tasks it reads."""
+    """What a head takes from the heads of other tasks, and where gradients flow."""
 
     what: Literal["logits", "probabilities", "hidden"] = "logits"
     gradient: Literal["stop", "frozen", "flow"] | Annotated[float, Field(ge=0, le=1)] = "stop"
@@ -116,9 +116,9 @@ class Reading(Part):
 
 
 class TaskPart(Part):
-    """One task: what it predicts, from which columns of which files, and how.
+    """One task: its kind, data files, columns and head.
 
-    Other keys are those of its kind (`config.kinds`).
+    Other keys belong to its kind (`config.kinds`).
     """
 
     model_config = ConfigDict(extra="allow")
@@ -149,7 +149,7 @@ class TaskPart(Part):
 
 
 class Train(Part):
-    """How training runs; ``tasks`` are those of a stage, None: all."""
+    """How training runs; ``tasks`` is for stages only (None: all tasks)."""
 
     tasks: Annotated[list[TaskName], Field(min_length=1)] | None = None
     epochs: Positive = 3
@@ -196,7 +196,7 @@ class Train(Part):
 
 
 class Settings(Part):
-    """A whole experiment."""
+    """A complete config."""
 
     encoder: Encoder = Encoder()
     sharing: Sharing = Sharing()
@@ -206,7 +206,7 @@ class Settings(Part):
 
     @property
     def stages_of_training(self) -> list[Train]:
-        """[train] with the changes of each [[stages]] table, or [train] alone."""
+        """[train] with the changes of each [[stages]] table; without stages, [train] alone."""
         raw = self.train.model_dump()
         return [Train.model_validate({**raw, **changes}) for changes in self.stages or [{}]]
 
@@ -216,18 +216,18 @@ ONCE_PER_RUN = ("device", "init_from", "keep", "max_seconds", "seed", "threads")
 
 
 def read_settings(path: Path, changes: list[str] | None = None, kinds: Kinds = KINDS) -> Settings:
-    """The file's settings with ``key=value`` changes applied; all errors at once."""
+    """Read a config and apply ``key=value`` changes; reports all errors at once."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         beside = [other.name for other in path.parent.glob("*.toml")]
-        start = f"; `cotrunk init -o {path}` writes one to start from"
+        start = f"; `cotrunk init -o {path}` creates one"
         hint = did_you_mean(path.name, beside, likeness=0.8) or start
-        raise UserError(f"{path}: there is no such file{hint}") from None
+        raise UserError(f"{path}: no such file{hint}") from None
     except IsADirectoryError:
-        raise UserError(f"{path} is a folder; give a config, which is a TOML file") from None
+        raise UserError(f"{path}: is a folder; give a TOML config file") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: a config is a TOML file in UTF-8; {error}") from None
+        raise UserError(f"{path}: a config must be a TOML file in UTF-8; {error}") from None
     try:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -239,7 +239,7 @@ def read_settings(path: Path, changes: list[str] | None = None, kinds: Kinds = K
 def check_settings(
     raw: dict[str, Any], *, place: str, changed: Collection[Keys] = (), kinds: Kinds = KINDS
 ) -> Settings:
-    """An error is at ``place``, or with ``--set`` if it lies within what was ``changed``."""
+    """Errors are reported at ``place``, or at ``--set`` for keys that were ``changed``."""
     written = partial(_place, place=place, changed=changed)
     found: dict[Keys, str] = {}
     try:
@@ -254,7 +254,7 @@ def check_settings(
     named = {name: part.kind for name, part in settings.tasks.items()}
     wrong = [written(("train", "keep")) + x for x in wrong_keep(settings.train.keep, named, kinds)]
     if settings.train.tasks is not None:
-        line = "train.tasks: only a stage has tasks of its own; write it under [[stages]]"
+        line = "train.tasks: only a stage can select tasks; move it to [[stages]]"
         wrong.append(written(("train", "tasks")) + line)
     for number, changes in enumerate(settings.stages, start=1):
         stage = f"{written(('stages',))}stages {number}: "
@@ -275,7 +275,7 @@ def _wrong_stage(changes: dict[str, Any], settings: Settings) -> list[str]:
     except ValidationError as error:
         return list(_findings(error, changes, Train).values())
     once = [key for key in ONCE_PER_RUN if key in changes]
-    wrong = [f"{key} applies to the whole run; write it under [train]" for key in once]
+    wrong = [f"{key} applies to the whole run; move it to [train]" for key in once]
     for name in changes.get("tasks") or []:
         if name not in settings.tasks:
             hint = did_you_mean(name, settings.tasks)
@@ -285,7 +285,7 @@ def _wrong_stage(changes: dict[str, Any], settings: Settings) -> list[str]:
 
 
 def _idle_changes(changed: Collection[Keys], settings: Settings) -> list[str]:
-    """What --set put into [train] although every stage sets it."""
+    """--set changes to [train] without effect, because every stage sets the key."""
     named = [set(stage) for stage in settings.stages] or [set()]
     idle = settings.train.model_fields_set.intersection(*named)
     return [
@@ -302,12 +302,12 @@ def _findings(
     root: type[BaseModel] = Settings,
     kinds: Kinds = KINDS,
 ) -> dict[Keys, str]:
-    """What is wrong, by where it is wrong."""
+    """Error messages by the keys they are about."""
     lines: dict[Keys, str] = {}
     for details in error.errors(include_url=False):
         keys = _path(details, raw)
         found, rule = _finding(keys, details, root, kinds)
-        # The arms of a union fail one by one: one line lists what would do.
+        # pydantic reports each arm of a union: join them in one line.
         before = lines.get(keys)
         name = ".".join(keys) or "the file"
         lines[keys] = f"{before}, or {rule}" if before else f"{name}{found}{rule}"
@@ -315,7 +315,7 @@ def _findings(
 
 
 def _path(details: ErrorDetails, raw: dict[str, Any]) -> Keys:
-    """The keys of the file that lead to an error, without pydantic's names for a union's arms."""
+    """The config keys that lead to an error, without pydantic's names for a union's arms."""
     path: list[str] = []
     inside: Any = raw
     for part in details["loc"]:
@@ -332,7 +332,7 @@ def _path(details: ErrorDetails, raw: dict[str, Any]) -> Keys:
 def _finding(
     path: Keys, details: ErrorDetails, root: type[BaseModel], kinds: Kinds
 ) -> tuple[str, str]:
-    """What was found and what the rule is."""
+    """What was found, and the rule."""
     if details["type"] == "extra_forbidden":
         renamed = new_name(".".join(path), inside="train." if root is Train else "")
         if renamed:
@@ -370,7 +370,7 @@ PATTERNS = {
 
 
 def _rule(details: ErrorDetails) -> str:
-    """What would do, in the words of a config rather than of a type checker."""
+    """The rule, in the words of a config rather than of a type checker."""
     context = details.get("ctx", {})
     if details["type"] == "string_pattern_mismatch":
         return PATTERNS[context["pattern"]]
@@ -384,8 +384,8 @@ def _rule(details: ErrorDetails) -> str:
 
 def _why_needed(key: str, kinds: Kinds) -> str:
     return {
-        "tasks": "name at least one task, as in [tasks.sentiment]",
-        "kind": f"write one of {', '.join(kinds)}",
+        "tasks": "define at least one task, as in [tasks.sentiment]",
+        "kind": f"set it to one of {', '.join(kinds)}",
     }.get(key, "it has no default")
 
 
@@ -395,7 +395,7 @@ def _shown(value: object) -> str:
 
 
 def _keys(path: Keys, root: type[BaseModel]) -> list[str]:
-    """The settings that exist at a place."""
+    """The known keys of a table."""
     model = root
     steps = list(path)
     while steps:

@@ -1,4 +1,4 @@
-"""Everything that depends on what a task predicts; nothing outside asks which kind it has."""
+"""The kinds of tasks. Whatever depends on the kind is here; other code never checks it."""
 
 from cotrunk.kinds.binary import Binary
 from cotrunk.kinds.classes import Classes

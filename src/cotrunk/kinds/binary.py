@@ -1,4 +1,4 @@
-"""Yes or no."""
+"""Labels 0 and 1."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -112,10 +112,10 @@ class Binary(Kind):
         return int(label)
 
     def answers(self, output: np.ndarray, *, counts: np.ndarray | None = None) -> list[Answer]:
-        labels, chances = by_row(self.predict_labels(output), counts), sigmoid(output).tolist()
+        labels, probabilities = by_row(self.predict_labels(output), counts), sigmoid(output)
         return [
-            Answer(self.label_name(label), tuple(chance))
-            for label, chance in zip(labels, chances, strict=True)
+            Answer(self.label_name(label), tuple(row))
+            for label, row in zip(labels, probabilities.tolist(), strict=True)
         ]
 
     def columns(self, task: str) -> list[str]:
@@ -127,7 +127,7 @@ class Binary(Kind):
 
 
 def sigmoid(output: np.ndarray) -> np.ndarray:
-    """As torch rounds it, in the precision of the outputs."""
+    """torch's sigmoid, in the precision of the outputs."""
     import torch
 
     return torch.from_numpy(output).sigmoid().numpy()

@@ -21,9 +21,9 @@ MOST_CLASSES = 10_000
 
 @dataclass(frozen=True)
 class Classes(Kind):
-    """``classes``: their names, or how many there are, which names them 0, 1, 2...
+    """``classes``: their names, or a number n, which names them 0 to n-1.
 
-    A target is the index of the class.
+    A target is the index of a class.
     """
 
     lists_classes: ClassVar[bool] = True
@@ -84,9 +84,9 @@ class Classes(Kind):
         if math.isinf(low):
             return None
         if math.isinf(high):
-            return f"logits of {low:.2f} or more", "a logit that is cut has no gradient"
+            return f"logits of {low:.2f} or more", "a clipped logit has no gradient"
         most = 1 / (1 + (self.outputs - 1) * math.exp(low - high))
-        return f"probabilities of at most {most:.2f}", "a label is a probability of 1"
+        return f"probabilities of at most {most:.2f}", "a label needs a probability near 1"
 
     def predict_labels(self, output: np.ndarray) -> np.ndarray:
         chosen = output.argmax(axis=1).astype(np.float64)
@@ -107,8 +107,8 @@ class Classes(Kind):
         counts: np.ndarray | None = None,  # noqa: ARG002
     ) -> np.ndarray:
         """1 - probability of the gold label."""
-        said = softmax(output)
-        return 1 - said[np.arange(len(target)), target.astype(np.int64)]
+        probabilities = softmax(output)
+        return 1 - probabilities[np.arange(len(target)), target.astype(np.int64)]
 
     def histogram(self, target: np.ndarray) -> dict[str, int]:
         counts = np.bincount(target.astype(np.int64), minlength=self.outputs)
@@ -118,10 +118,10 @@ class Classes(Kind):
         return self.names[int(label)]
 
     def answers(self, output: np.ndarray, *, counts: np.ndarray | None = None) -> list[Answer]:
-        labels, chances = by_row(self.predict_labels(output), counts), softmax(output).tolist()
+        labels, probabilities = by_row(self.predict_labels(output), counts), softmax(output)
         return [
-            Answer(self.label_name(label), tuple(chance))
-            for label, chance in zip(labels, chances, strict=True)
+            Answer(self.label_name(label), tuple(row))
+            for label, row in zip(labels, probabilities.tolist(), strict=True)
         ]
 
     def columns(self, task: str) -> list[str]:
@@ -131,16 +131,16 @@ class Classes(Kind):
         return {task: answer.prediction, f"{task}{CERTAINTY}": max(answer.probabilities)}
 
     def minbert_value(self, answer: Answer) -> object:
-        """A class by its number, whatever the config calls it."""
+        """The number of the class, not its name in the config."""
         return self.names.index(str(answer.prediction))
 
 
 def names_of(classes: int | tuple[str, ...]) -> tuple[str, ...]:
-    """Checked names; a number of classes names them 0, 1, 2..."""
+    """Checked class names; a number n gives the names 0 to n-1."""
     if classes == ():
-        raise ValueError("classes is missing: say how many there are, or name them")
+        raise ValueError("classes is missing: give their names, or how many there are")
     if isinstance(classes, int) and not 2 <= classes <= MOST_CLASSES:
-        raise ValueError(f"classes = {classes}: must be 2 to {MOST_CLASSES:,}")
+        raise ValueError(f"classes = {classes}: must be between 2 and {MOST_CLASSES:,}")
     names = tuple(map(str, range(classes))) if isinstance(classes, int) else classes
     if len(names) < 2 or len(set(names)) < len(names):
         found = ", ".join(map(repr, names)) or "none"
@@ -149,7 +149,7 @@ def names_of(classes: int | tuple[str, ...]) -> tuple[str, ...]:
 
 
 def index_of(raw: object, names: tuple[str, ...]) -> int:
-    """The class that a cell names; where classes are numbers, a whole number will do."""
+    """The class that a cell names; numbered classes also match 2.0 or 2e0."""
     if isinstance(raw, str) and raw in names:
         return names.index(raw)
     numbered = names == tuple(map(str, range(len(names))))
@@ -157,7 +157,7 @@ def index_of(raw: object, names: tuple[str, ...]) -> int:
     if numbered and value is not None and math.isfinite(value):
         if not value.is_integer():
             raise ValueError(
-                f"a class must be a whole number, and is never rounded; found {shown(raw)}"
+                f"a class must be a whole number (it is not rounded); found {shown(raw)}"
             )
         if 0 <= value < len(names):
             return int(value)
@@ -171,7 +171,7 @@ def index_of(raw: object, names: tuple[str, ...]) -> int:
 
 
 def class_metrics(classes: int) -> dict[str, Metric]:
-    """What can be said about one class per row."""
+    """The metrics for one class per row."""
     return {
         "accuracy": Metric("accuracy", accuracy, is_share=True),
         "macro-f1": Metric("macro-f1", partial(macro_f1, classes=classes)),
@@ -180,7 +180,7 @@ def class_metrics(classes: int) -> dict[str, Metric]:
 
 
 def softmax(output: np.ndarray) -> np.ndarray:
-    """As torch rounds it, in the precision of the outputs."""
+    """torch's softmax, in the precision of the outputs."""
     import torch
 
     return torch.from_numpy(output).softmax(-1).numpy()

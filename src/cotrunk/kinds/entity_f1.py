@@ -1,6 +1,6 @@
-"""Entity F1, as seqeval and conlleval count it: an entity is right if both ends and its type are.
+"""Entity F1 as in seqeval and conlleval: an entity is correct if its bounds and its type are.
 
-Shapes: S sentences; the last axis of 3 holds entities found right, predicted, and gold.
+Shapes: S sentences; the last axis of 3 counts correct, predicted and gold entities.
 """
 
 from collections import defaultdict
@@ -15,7 +15,7 @@ from cotrunk.kinds.spans import spans
 RESAMPLES = 1000
 RESAMPLE_BLOCK = 4_000_000
 FEWEST = 4
-"""Sentences that an interval needs."""
+"""Sentences needed for an interval."""
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,14 @@ class EntityCounts:
 def count_entities(
     gold: Iterable[Sequence[str]], predicted: Iterable[Sequence[str]]
 ) -> EntityCounts:
-    """Both give the tags of each sentence."""
+    """``gold`` and ``predicted`` are the tags of each sentence."""
     by_type: defaultdict[str, np.ndarray] = defaultdict(lambda: np.zeros(3, np.int64))
     sentence_S3 = []
-    for truth, guess in zip(gold, predicted, strict=True):
-        there, said = set(spans(truth)), set(spans(guess))
-        found = (there & said, said, there)
-        sentence_S3.append([len(entities) for entities in found])
-        for column, entities in enumerate(found):
+    for gold_tags, predicted_tags in zip(gold, predicted, strict=True):
+        true, guessed = set(spans(gold_tags)), set(spans(predicted_tags))
+        counted = (true & guessed, guessed, true)
+        sentence_S3.append([len(entities) for entities in counted])
+        for column, entities in enumerate(counted):
             for entity in entities:
                 by_type[entity.type][column] += 1
     counts_S3 = np.array(sentence_S3, np.int64).reshape(-1, 3)
@@ -56,12 +56,12 @@ def recall(counts_3: np.ndarray) -> float:
 
 
 def f1(counts_3: np.ndarray) -> float:
-    """The harmonic mean of precision and recall, 2 right / (predicted + gold)."""
+    """The harmonic mean of precision and recall: 2 correct / (predicted + gold)."""
     return float(_ratio(2 * counts_3[0], counts_3[1] + counts_3[2]))
 
 
 def f1_interval(counts_S3: np.ndarray, *, seed: int) -> tuple[float, float]:
-    """95 % of the F1 of resampled sentences (words of one sentence are not independent)."""
+    """95 % bootstrap interval over sentences, because the words of one are not independent."""
     if len(counts_S3) < FEWEST:
         return float("nan"), float("nan")
     from scipy.stats import bootstrap

@@ -1,4 +1,4 @@
-"""What is predicted: how a label is read, learned, measured and shown. One subclass per kind."""
+"""What a kind of task defines: how labels are read, trained on, scored and printed."""
 
 import math
 import re
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Loss = Callable[["Tensor", "Tensor"], "Tensor"]
-"""(outputs_NO, flat targets) -> the loss of each row or site."""
+"""(outputs_NO, flat targets) -> loss per row or site."""
 
 CERTAINTY = "_probability"
-# Narrower than float(), which also takes "1_000", "nan" and the digits of other scripts.
+# Stricter than float(), which also accepts "1_000", "nan" and the digits of other scripts.
 NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 LONGEST_NUMBER = 100
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One task about one row. ``more`` is what a kind adds to the JSON object, such as spans.
+    """One task's answer for one row. ``more`` has a kind's extra JSON fields, such as spans.
 
-    ``probabilities``: one per class, or of label 1, or none.
+    ``probabilities``: one per class, only that of label 1, or none.
     """
 
     prediction: Any
@@ -38,93 +38,93 @@ class Answer:
 
 @dataclass(frozen=True)
 class Kind:
-    """The fields of a subclass are its config keys; a ``ValueError`` names the key it is about.
+    """The fields of a subclass are its config keys; a ``ValueError`` starts with its key.
 
-    N counts what a head is asked about: rows, or for ``level = "token"`` sites, which are token
-    positions. ``counts`` are the sites of each row; None means one unit per row.
+    N counts units, one prediction each: rows or, for ``level = "token"``, sites (token positions).
+    ``counts`` is the number of sites in each row; None means one unit per row.
     """
 
     level: ClassVar[Literal["sequence", "token"]] = "sequence"
     width: ClassVar[int | None] = 1
-    """Numbers of a target per row; None: one per site. A property where it depends on fields."""
+    """Size of a row's target; None: one number per site. A property where it depends on fields."""
     reads_words: ClassVar[bool] = False
-    """A text is a list of words, each tokenised by itself; a word's first piece is its site."""
+    """A text is a list of words, tokenised separately; a word's site is its first piece."""
     has_labels: ClassVar[bool] = True
-    """The task names a label column."""
+    """The task has a label column."""
     takes_any_text: ClassVar[bool] = False
-    """Each text is a row of its own: of a column, a line of a .txt file, or of another task."""
+    """Each text becomes one row: a cell of a column, a line of a .txt file, or another task's."""
     is_tied_to_words: ClassVar[bool] = False
-    """The head's output layer is the encoder's word table."""
+    """The head's output layer is tied to the word embeddings."""
     can_answer: ClassVar[bool] = True
     in_overall: ClassVar[bool] = True
     lists_classes: ClassVar[bool] = False
-    """Labels are names that the config lists, so an unknown one is likely wrong in many rows."""
+    """The config lists the labels, so an unknown label probably occurs in many rows."""
     losses: ClassVar[tuple[str, ...]] = ()
     """The first is the default."""
     smoothed_losses: ClassVar[tuple[str, ...]] = ()
     noise_factor: ClassVar[float] = 1.0
-    """``a`` of uncertainty weighting (Kendall et al. 2018): 1/2 for a squared error."""
+    """``a`` in uncertainty weighting (Kendall et al. 2018): 1/2 for a squared error."""
     divergence_ways: ClassVar[int] = 2
-    """Of how many directed divergences ``divergence`` is the sum."""
+    """How many directed divergences ``divergence`` sums."""
     change_is: ClassVar[Literal["share", "distance"]] = "share"
     minbert_header: ClassVar[str | None] = None
     not_read: ClassVar[tuple[str, ...]] = ("metric", "class_weights")
-    """Fields that do not change how a label is read, so cached targets stay valid."""
+    """Fields that do not affect how labels are read, so cached targets stay valid."""
 
     @property
     def metric(self) -> str:
-        """The one of ``metrics`` that a task is scored and kept by; a field of most kinds."""
+        """The metric that scores a task and chooses its checkpoint; a field of most kinds."""
         raise NotImplementedError
 
     @property
     def outputs(self) -> int:
-        """Numbers that a head gives per row or site."""
+        """Head outputs per row or site."""
         raise NotImplementedError
 
     @property
     def span(self) -> tuple[float, float] | None:
-        """Lowest and highest label, for kinds whose output is the label itself."""
+        """Lowest and highest label, if the output is the label itself."""
         return None
 
     @property
     def of_unit(self) -> "Kind":
-        """What one unit's label is by itself: of a word, where a row's label is a list of them."""
+        """The kind of one unit's label: that of a single word, if a row has one per word."""
         return self
 
     @property
     def texts_of(self) -> tuple[str, ...]:
-        """The tasks whose texts it reads; a field of kinds that take any text."""
+        """The tasks whose texts it reads, for kinds that take any text."""
         return ()
 
     def texts_read(self, texts: int) -> int:
-        """How many of a row's texts are read at all."""
+        """How many of a row's texts are read."""
         return texts
 
     def reading_key(self) -> list[object]:
-        """All that targets depend on."""
+        """Everything that targets depend on, as a cache key."""
         fields = {name: value for name, value in asdict(self).items() if name not in self.not_read}
         return [type(self).__qualname__, fields]
 
     # Labels
 
     def read(self, raw: object) -> tuple[float, ...]:
-        """A label cell as a target, never rounded; a ``ValueError`` says rule and finding."""
+        """Parse a label cell, without rounding; a ``ValueError`` states rule and finding."""
         raise NotImplementedError
 
     def is_empty(self, raw: object) -> bool:
-        """Whether a cell holds no label at all."""
+        """Whether a cell has no label."""
         return raw is None or (isinstance(raw, str) and (not raw or raw.isspace()))
 
     @property
     def needs_fitting(self) -> bool:
-        """Whether the labels of the training file must be seen first."""
+        """Whether the kind must see the training labels first."""
         return False
 
     def fitted(self, raw_labels: Iterable[object]) -> Self:  # noqa: ARG002
         return self
 
     def bound(self, vocabulary: Vocabulary) -> "Kind":  # noqa: ARG002
-        """The kind with what it needs to know of the tokenizer."""
+        """The kind with what it needs to know about the tokenizer."""
         return self
 
     @property
@@ -138,53 +138,53 @@ class Kind:
     # Training
 
     def loss(self, name: str | None = None, *, smoothing: float = 0.0) -> Loss:
-        """The loss of each unit, multiplied by its class weight if there is one."""
+        """The loss per unit, times its class weight if there is one."""
         return self.make_loss(self.loss_name(name, smoothing=smoothing), smoothing)
 
     def loss_name(self, name: str | None, *, smoothing: float = 0.0) -> str:
-        """The loss that a task asks for, or the usual one; a ``ValueError`` if it cannot be had."""
+        """The loss a task asks for, or the default; ``ValueError`` if the kind lacks it."""
         chosen = name or self.losses[0]
         if chosen not in self.losses:
-            raise ValueError(f"loss = {chosen!r} is not a loss of this kind; use {self.losses[0]}")
+            raise ValueError(f"loss = {chosen!r}: must be one of {', '.join(self.losses)}")
         if smoothing and chosen not in self.smoothed_losses:
-            raise ValueError(f"label_smoothing needs a cross-entropy, not {chosen}")
+            raise ValueError(f"label_smoothing needs a cross-entropy loss, not {chosen}")
         return chosen
 
     def make_loss(self, name: str, smoothing: float) -> Loss:
         raise NotImplementedError
 
     def unit_weights(self, target: "Tensor") -> "Tensor | None":  # noqa: ARG002
-        """What the mean loss is divided by: the weight of each unit; None means 1 each."""
+        """The weight of each unit, for a weighted mean loss; None means 1 each."""
         return None
 
     def divergence(self, a_NO: "Tensor", b_NO: "Tensor") -> "Tensor":
-        """How far apart two answers about each unit are: 0 where equal, the same either way."""
+        """A symmetric distance between two outputs for each unit; 0 where they are equal."""
         raise NotImplementedError
 
     def probabilities(self, logit_NO: "Tensor") -> "Tensor":
-        """Outputs as a reader of any kind of task can use them."""
+        """Outputs in the form that the heads of other tasks read."""
         return logit_NO
 
     def initial_bias(self) -> float | None:
-        """Where the last layer of a fresh head starts, if not at 0."""
+        """Initial bias of a head's last layer; None: 0."""
         return None
 
     def probe_targets(self, unit: "Tensor") -> "Tensor":
-        """Flat targets from numbers in 0..1, to try a loss on."""
+        """Flat targets made from numbers in 0..1, to try out a loss."""
         return unit
 
     def unreachable(self, low: float, high: float) -> tuple[str, str] | None:  # noqa: ARG002
-        """What outputs within low..high span, and what labels need instead; None if they do."""
+        """What outputs in low..high span and what labels need, or None if that suffices."""
         return None
 
-    # Measuring
+    # Evaluation
 
     def shaped(self, target: np.ndarray) -> np.ndarray:
-        """Flat targets in the shape of ``predict_labels``: [N], or [N, width] of several."""
+        """Flat targets in the shape of ``predict_labels``: [N], or [N, width]."""
         return target if self.width in (1, None) else target.reshape(-1, self.width)
 
     def predict_labels(self, output: np.ndarray) -> np.ndarray:
-        """Raw outputs [N, outputs] as labels; NaN where the outputs are not finite."""
+        """Labels from raw outputs [N, outputs]; NaN where the outputs are not finite."""
         raise NotImplementedError
 
     def metrics(self) -> Mapping[str, Metric]:
@@ -192,7 +192,7 @@ class Kind:
         raise NotImplementedError
 
     def value(self, predicted: np.ndarray, gold: np.ndarray) -> float:
-        """The chosen metric of labels."""
+        """The chosen metric."""
         return self.metrics()[self.metric].value(predicted, gold)
 
     def per_class(self, predicted: np.ndarray, gold: np.ndarray) -> dict[str, float]:  # noqa: ARG002
@@ -206,18 +206,18 @@ class Kind:
         counts: np.ndarray | None = None,  # noqa: ARG002
         seed: int = 0,
     ) -> Score:
-        """``output`` is the evidence of all units, ``target`` the flat targets of a corpus."""
+        """``output`` is the ``evidence`` of all units, ``target`` the flat targets of a corpus."""
         predicted, gold = self.predict_labels(output), self.shaped(target)
         found = measure(self.metrics(), self.metric, predicted, gold, seed=seed)
         per_class = self.per_class(predicted, gold) if math.isfinite(found.score) else {}
         return replace(found, per_class=per_class, unit=found.unit if self.in_overall else None)
 
     def evidence(self, output_NO: "Tensor", target: "Tensor") -> "Tensor":  # noqa: ARG002
-        """What an evaluation keeps of a batch; the targets are empty where there are no labels."""
+        """What an evaluation keeps of a batch's outputs; ``target`` is empty without labels."""
         return output_NO
 
     def baseline(self, target: np.ndarray) -> float:
-        """The score of the commonest label as the answer to everything."""
+        """The score of always predicting the most common label."""
         gold = self.shaped(target)
         labels, counts = np.unique(gold, axis=0, return_counts=True)
         return self.value(np.broadcast_to(labels[counts.argmax()], gold.shape), gold)
@@ -225,28 +225,28 @@ class Kind:
     def errors(
         self, output: np.ndarray, target: np.ndarray, *, counts: np.ndarray | None = None
     ) -> np.ndarray:
-        """How wrong each row is."""
+        """The error of each row."""
         raise NotImplementedError
 
     def changed(self, one: np.ndarray, other: np.ndarray) -> float:
-        """The share of units that are decided otherwise, or how far labels move on average."""
+        """The share of units whose label differs, or the mean distance between labels."""
         return float(np.mean(self.predict_labels(one) != self.predict_labels(other)))
 
     def histogram(self, target: np.ndarray) -> dict[str, int]:
         raise NotImplementedError
 
     def moments(self, target: np.ndarray) -> dict[str, float]:  # noqa: ARG002
-        """Mean and standard deviation where labels are quantities."""
+        """Mean and standard deviation of numeric labels."""
         return {}
 
     # Answers
 
     def label_name(self, label: Any) -> Any:
-        """What one row's label stands for: a name, 0 or 1, a score, a list of names."""
+        """A row's label as users see it: a name, 0 or 1, a score, or a list of names."""
         raise NotImplementedError
 
     def spelled(self, label: Any) -> str:
-        """A row's label on one line."""
+        """A row's label as one line of text."""
         return str(self.label_name(label))
 
     def answers(self, output: np.ndarray, *, counts: np.ndarray | None = None) -> list[Answer]:
@@ -254,8 +254,8 @@ class Kind:
         return [Answer(self.label_name(label)) for label in labels]
 
     def to_json(self, answer: Answer) -> dict[str, object]:
-        shown = {"prediction": answer.prediction, "probabilities": list(answer.probabilities)}
-        return shown | dict(answer.more)
+        fields = {"prediction": answer.prediction, "probabilities": list(answer.probabilities)}
+        return fields | dict(answer.more)
 
     def columns(self, task: str) -> list[str]:
         """The columns of a flat row that ``to_columns`` fills."""
@@ -269,14 +269,14 @@ class Kind:
 
 
 def by_row(values: np.ndarray, counts: np.ndarray | None) -> Sequence[Any]:
-    """One entry for each row: a number, or an array of a row's units or of its wide label."""
+    """One entry per row: a number, or the array of its units or classes."""
     if counts is not None:
         return np.split(values, np.cumsum(counts)[:-1]) if len(counts) else []
     return values.tolist() if values.ndim == 1 else list(values)
 
 
 def mean_by_row(values: np.ndarray, counts: np.ndarray | None) -> np.ndarray:
-    """The mean over the units of each row; NaN for a row without any."""
+    """The mean over the units of each row; NaN for a row without units."""
     if counts is None:
         return values
     total = np.bincount(np.repeat(np.arange(len(counts)), counts), values, minlength=len(counts))
@@ -284,7 +284,7 @@ def mean_by_row(values: np.ndarray, counts: np.ndarray | None) -> np.ndarray:
 
 
 def number_of(raw: object) -> float | None:
-    """A cell as a number, if it is one."""
+    """A cell as a number, or None if it is not one."""
     if isinstance(raw, str):
         return float(raw) if len(raw) <= LONGEST_NUMBER and NUMBER.fullmatch(raw) else None
     if isinstance(raw, bool) or not isinstance(raw, int | float):

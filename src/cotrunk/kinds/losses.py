@@ -1,4 +1,4 @@
-"""Losses of each row or site. Shapes: N rows or sites, O outputs. Imported when a loss is made."""
+"""Losses per row or site. Shapes: N rows or sites, O outputs. Needs torch: imported lazily."""
 
 import torch
 import torch.nn.functional as F
@@ -28,7 +28,7 @@ def binary_cross_entropy(
     smoothing: float = 0.0,
     weight: tuple[float, ...] | None = None,
 ) -> Tensor:
-    """What ``cross_entropy`` gives for the two logits (0, output)."""
+    """Equals ``cross_entropy`` with the two logits (0, output)."""
     smooth_N = target_N * (1 - smoothing) + smoothing / 2
     if weight is None:
         return F.binary_cross_entropy_with_logits(output_NO[:, 0], smooth_N, reduction="none")
@@ -40,7 +40,7 @@ def binary_cross_entropy(
 def probability_mse(
     output_NO: Tensor, target_N: Tensor, *, weight: tuple[float, ...] | None = None
 ) -> Tensor:
-    """Squared error of the probability. It is never rounded: rounding has no gradient."""
+    """Squared error of the probability, which is not rounded: rounding has no gradient."""
     loss_N = (torch.sigmoid(output_NO[:, 0]) - target_N).square()
     return loss_N if weight is None else loss_N * loss_N.new_tensor(weight)[target_N.long()]
 
@@ -50,6 +50,6 @@ def mse(output_NO: Tensor, target_N: Tensor) -> Tensor:
 
 
 def binary_cross_entropies(output_NO: Tensor, target: Tensor, *, smoothing: float = 0.0) -> Tensor:
-    """The mean over classes, each a yes or no of its own."""
+    """The mean of the binary cross-entropies of all classes."""
     smooth_NO = target.view_as(output_NO) * (1 - smoothing) + smoothing / 2
     return F.binary_cross_entropy_with_logits(output_NO, smooth_NO, reduction="none").mean(1)

@@ -8,16 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 REPLACED_BY_MASK, REPLACED_AT_RANDOM = 0.8, 0.1
-"""Shares of the chosen tokens; the rest keep their id, so that every state must be of use."""
+"""Shares of the chosen tokens; the rest keep their id, so the encoder cannot rely on the mask."""
 
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """What masking must know of a tokenizer; ``is_special`` and ``continues`` are by token id.
+    """What masking needs to know about a tokenizer; the arrays are indexed by token id.
 
-    ``size`` counts the rows of the word table, which may have more rows than there are tokens: the
-    ids in between count as special, so they are never drawn. ``mask`` is None where the tokenizer
-    has no mask token. ``continues``: the token is not the first piece of a word.
+    ``size`` is the number of word embeddings, which may exceed that of tokens: ids without a token
+    count as special and are never drawn. ``mask`` is None if the tokenizer has no mask token.
+    ``continues``: the token is not the first piece of a word.
     """
 
     size: int
@@ -27,7 +27,7 @@ class Vocabulary:
 
     @cached_property
     def plain(self) -> NDArray[np.int64]:
-        """The ids that may be masked, and put in place of others."""
+        """The ids that may be masked, or drawn as random replacements."""
         return np.flatnonzero(~self.is_special)
 
 
@@ -40,8 +40,8 @@ def make_vocabulary(
     inside: str = "",
     begin: str = "",
 ) -> Vocabulary:
-    """Tokens by their spelling: all but the first piece of a word begin with ``inside`` ("##"),
-    or all first pieces with ``begin`` ("Ġ"). With neither, each token is a word.
+    """All but the first piece of a word start with ``inside`` ("##"), or all first pieces start
+    with ``begin`` ("Ġ"). With neither, each token is a word.
     """
     is_special, continues = np.ones(size, np.bool_), np.zeros(size, np.bool_)
     for token, number in ids.items():
@@ -53,9 +53,7 @@ def make_vocabulary(
 
 @dataclass(frozen=True, eq=False)
 class MaskedText:
-    """A text with some tokens replaced: ``target`` are the ids that stood at ``site``, a position
-    within the text.
-    """
+    """A text with some tokens replaced; ``target`` has the original ids at positions ``site``."""
 
     ids: NDArray[np.integer]
     site: NDArray[np.int64]
@@ -70,10 +68,10 @@ def mask_texts(
     rate: float = 0.15,
     whole_words: bool = False,
 ) -> list[MaskedText]:
-    """Of each text, choose a share ``rate`` of the tokens (or of the words, with all their pieces).
+    """Mask a share ``rate`` of each text's tokens (or of its words, with all their pieces).
 
-    Of n, ``rate * n`` are chosen, rounded up or down at random so that the mean is right, but at
-    least one. Special tokens are neither chosen nor put in. Texts without any other token get no
+    Of n, ``rate * n`` are chosen, rounded up or down at random so that the mean is exact, but at
+    least one. Special tokens are neither chosen nor drawn. Texts of special tokens only have no
     site.
     """
     if not texts:
@@ -112,7 +110,7 @@ def _words(
     is_plain_T: NDArray[np.bool_],
     vocabulary: Vocabulary,
 ) -> NDArray[np.int64]:
-    """The number of each token's word. Neither texts nor special tokens share one."""
+    """The word number of each token. Words end at text boundaries and special tokens."""
     after_special_T = np.concatenate([[True], ~is_plain_T[:-1]])[: len(id_T)]
     begins_T = ~vocabulary.continues[id_T] | (position_T == 0) | after_special_T | ~is_plain_T
     return np.cumsum(begins_T) - 1
@@ -124,7 +122,7 @@ def _choose(
     random: np.random.Generator,
     rate: float,
 ) -> NDArray[np.bool_]:
-    """Which tokens are in one of the chosen units; ``text_N`` and ``unit_N`` are sorted."""
+    """Which tokens belong to a chosen unit; ``text_N`` and ``unit_N`` are sorted."""
     _, first_U, unit_N = np.unique(unit_N, return_index=True, return_inverse=True)
     text_U = text_N[first_U]
     units = np.bincount(text_U, minlength=1)

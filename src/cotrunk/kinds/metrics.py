@@ -8,9 +8,9 @@ import numpy as np
 
 RESAMPLES = 1000
 FEWEST, MOST_UNDEFINED = 4, 0.05
-"""Rows that a bootstrap needs; the share of its draws that may be undefined."""
+"""Rows needed for a bootstrap; the share of its resamples that may be undefined."""
 RESAMPLE_BLOCK = 4_000_000
-"""Labels that are resampled at once."""
+"""Labels resampled at once."""
 
 Value = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """(predicted, gold) -> one number for each leading index."""
@@ -18,10 +18,10 @@ Value = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class Metric:
-    """``statistic`` is computed along the rows, for many resamples at once.
+    """``statistic`` is computed over rows, for many resamples at once.
 
-    ``is_share``: a share of rows that are right, whose interval is Wilson's; others are
-    bootstrapped. A correlation lies in -1..1, other metrics in 0..1.
+    ``is_share``: a share of correct rows, with a Wilson interval; other metrics are bootstrapped.
+    Correlations are in -1..1, other metrics in 0..1.
     """
 
     name: str
@@ -48,8 +48,8 @@ class Metric:
 class Score:
     """A metric on some rows; ``low`` and ``high`` bound its 95 % interval, NaN if it has none.
 
-    ``more`` has all metrics of the kind. ``unit`` is the score mapped to 0..1, as ``official``
-    counts it; None: the task is no part of the overall score.
+    ``more`` has all metrics of the kind. ``unit`` is the score mapped to 0..1, as in ``official``;
+    None: the task does not count in the overall score.
     """
 
     metric: str
@@ -82,7 +82,7 @@ def measure(
 
 
 def wilson(hits: int, rows: int) -> tuple[float, float]:
-    """Has a width even where all rows are right."""
+    """Wilson's interval, which has a width even if all rows are correct."""
     from scipy.stats import binomtest
 
     interval = binomtest(hits, rows).proportion_ci(method="wilson")
@@ -92,7 +92,7 @@ def wilson(hits: int, rows: int) -> tuple[float, float]:
 def bootstrap(
     statistic: Value, predicted: np.ndarray, gold: np.ndarray, *, seed: int
 ) -> tuple[float, float]:
-    """Percentiles over resampled rows; NaN for few rows, or where the statistic hangs on few."""
+    """Percentiles over resampled rows; NaN for few rows, or if too many resamples are undefined."""
     if len(gold) < FEWEST:
         return float("nan"), float("nan")
     from scipy import stats
@@ -103,7 +103,7 @@ def bootstrap(
 
     size = predicted[0].size * len(gold)
     with warnings.catch_warnings(), np.errstate(invalid="ignore", divide="ignore"):
-        warnings.simplefilter("ignore", stats.DegenerateDataWarning)  # draws without a value
+        warnings.simplefilter("ignore", stats.DegenerateDataWarning)  # undefined resamples
         found = stats.bootstrap(
             (np.arange(len(gold)),),
             resampled,
@@ -125,11 +125,11 @@ def accuracy(predicted: np.ndarray, gold: np.ndarray) -> np.ndarray:
 
 
 def pearson(predicted: np.ndarray, gold: np.ndarray) -> np.ndarray:
-    """NaN where either side is constant, which a caller must not take for a score."""
+    """NaN if either side is constant: the correlation is undefined."""
     x = predicted - predicted.mean(axis=-1, keepdims=True)
     y = gold - gold.mean(axis=-1, keepdims=True)
     length = np.sqrt(_dot(x, x) * _dot(y, y))
-    # A constant column of floats has a mean that is off by rounding, so it is not exactly zero.
+    # A constant column minus its mean is not exactly zero, because the mean is rounded.
     varied = (np.ptp(predicted, axis=-1) > 0) & (np.ptp(gold, axis=-1) > 0) & (length > 0)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(varied, _dot(x, y) / length, np.nan)
@@ -140,7 +140,7 @@ def _dot(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def spearman(predicted: np.ndarray, gold: np.ndarray) -> np.ndarray:
-    """Pearson of ranks; equal values share the mean of their ranks."""
+    """Pearson correlation of ranks; ties get their mean rank."""
     from scipy.stats import rankdata
 
     return pearson(rankdata(predicted, axis=-1), rankdata(gold, axis=-1))
@@ -149,13 +149,13 @@ def spearman(predicted: np.ndarray, gold: np.ndarray) -> np.ndarray:
 def class_counts(
     predicted: np.ndarray, gold: np.ndarray, classes: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of each class: how often it was predicted rightly, predicted, and meant; as [..., K]."""
+    """How often each class was predicted correctly, predicted, and gold; each [..., K]."""
     right = np.where(predicted == gold, gold, classes)
     return _counted(right, classes), _counted(predicted, classes), _counted(gold, classes)
 
 
 def _counted(labels: np.ndarray, classes: int) -> np.ndarray:
-    """How often each class occurs along the last axis; the number ``classes`` is not counted."""
+    """How often each class occurs along the last axis; the index ``classes`` is not counted."""
     flat = labels.reshape(-1, labels.shape[-1]).astype(np.int64)
     first = np.arange(len(flat))[:, None] * (classes + 1)
     found = np.bincount((flat + first).reshape(-1), minlength=len(flat) * (classes + 1))
@@ -163,15 +163,15 @@ def _counted(labels: np.ndarray, classes: int) -> np.ndarray:
 
 
 def f1_of_counts(right: np.ndarray, predicted: np.ndarray, gold: np.ndarray) -> np.ndarray:
-    """2 right / (predicted + gold); 0 where a class occurs on neither side."""
+    """2 right / (predicted + gold); 0 for a class that occurs on neither side."""
     return 2 * right / np.maximum(predicted + gold, 1)
 
 
 def macro_f1(predicted: np.ndarray, gold: np.ndarray, *, classes: int) -> np.ndarray:
     """The mean F1 of the classes that occur among labels or predictions, as in scikit-learn."""
-    right, said, meant = class_counts(predicted, gold, classes)
-    occurring = (said + meant > 0).sum(axis=-1)
-    return f1_of_counts(right, said, meant).sum(axis=-1) / occurring
+    right_K, predicted_K, gold_K = class_counts(predicted, gold, classes)
+    occurring = (predicted_K + gold_K > 0).sum(axis=-1)
+    return f1_of_counts(right_K, predicted_K, gold_K).sum(axis=-1) / occurring
 
 
 def positive_f1(predicted: np.ndarray, gold: np.ndarray) -> np.ndarray:
@@ -181,17 +181,17 @@ def positive_f1(predicted: np.ndarray, gold: np.ndarray) -> np.ndarray:
 
 def mcc(predicted: np.ndarray, gold: np.ndarray, *, classes: int) -> np.ndarray:
     """Matthews' correlation (Gorodkin 2004 for several classes); 0 if either side is constant."""
-    right, said, meant = class_counts(predicted, gold, classes)
+    right_K, predicted_K, gold_K = class_counts(predicted, gold, classes)
     rows = np.float64(gold.shape[-1])
-    covariance = right.sum(-1) * rows - (said * meant).sum(-1)
-    spread = (rows**2 - (said**2).sum(-1)) * (rows**2 - (meant**2).sum(-1))
+    covariance = right_K.sum(-1) * rows - (predicted_K * gold_K).sum(-1)
+    spread = (rows**2 - (predicted_K**2).sum(-1)) * (rows**2 - (gold_K**2).sum(-1))
     return np.where(spread > 0, covariance / np.sqrt(np.maximum(spread, 1)), 0.0)
 
 
 def micro_f1_of_sets(predicted: np.ndarray, gold: np.ndarray) -> np.ndarray:
     """F1 over all (row, class) decisions at once."""
-    right, said, meant = (x.sum(axis=(-2, -1)) for x in (predicted * gold, predicted, gold))
-    return f1_of_counts(right, said, meant)
+    counts = (x.sum(axis=(-2, -1)) for x in (predicted * gold, predicted, gold))
+    return f1_of_counts(*counts)
 
 
 def macro_f1_of_sets(predicted: np.ndarray, gold: np.ndarray) -> np.ndarray:
@@ -204,7 +204,7 @@ def f1_of_sets(predicted: np.ndarray, gold: np.ndarray) -> np.ndarray:
 
 
 def overall(scores: Mapping[str, Score]) -> dict[str, float]:
-    """Both truths: ``official`` maps a correlation r to (r + 1) / 2 first, ``mean`` does not."""
+    """``official`` maps a correlation r to (r + 1) / 2 first; ``mean`` and ``sum`` do not."""
     counted = [score for score in scores.values() if score.unit is not None]
     if not counted:
         return dict.fromkeys(("official", "mean", "sum"), float("nan"))

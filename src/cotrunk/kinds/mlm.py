@@ -1,4 +1,4 @@
-"""Masked language modelling: the words that were masked in a text."""
+"""Masked language modelling: predict the masked words of a text."""
 
 import math
 from collections.abc import Mapping
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MaskedWords(Kind):
-    """A target is the id of the token that stood at a site; each batch is masked afresh.
+    """A target is the original id of a masked token; every batch is masked again.
 
-    What an evaluation keeps of each site is its loss, whether the prediction is right (1 or 0), and
-    the predicted id: the scores of all words would be 30,000 numbers.
+    An evaluation keeps three numbers per site: the loss, whether the prediction is correct (1 or
+    0) and the predicted id. All logits would be 30,000 numbers.
     """
 
     level: ClassVar = "token"
@@ -60,7 +60,7 @@ class MaskedWords(Kind):
         if vocabulary.mask is None:
             raise ValueError(
                 'kind = "mlm" needs a mask token such as [MASK] or <mask>, but the tokenizer of '
-                "the encoder has none; choose another encoder.weights"
+                "the encoder has none; change encoder.weights"
             )
         options = {option.name: getattr(self, option.name) for option in fields(MaskedWords)}
         return BoundMaskedWords(**options, vocabulary=vocabulary)
@@ -102,9 +102,9 @@ class MaskedWords(Kind):
         counts: np.ndarray | None = None,  # noqa: ARG002
         seed: int = 0,  # noqa: ARG002
     ) -> Score:
-        """Of the evidence alone, because a corpus has no targets.
+        """Computed from the evidence alone, because a corpus has no targets.
 
-        Sites that were cut off with the end of a long text have no evidence, and do not count.
+        Sites that were truncated with a long text have no evidence and do not count.
         """
         asked = output[~np.isnan(output[:, 1])]
         loss, hit, _ = asked.astype(np.float64).T
@@ -117,7 +117,7 @@ class MaskedWords(Kind):
         return Score(self.metric, share, low, high, sites, unit=None, more=more)
 
     def baseline(self, target: np.ndarray) -> float:
-        """The share of the commonest token."""
+        """The share of the most common token."""
         return super().baseline(target) if len(target) else math.nan
 
     def errors(
@@ -139,7 +139,7 @@ class MaskedWords(Kind):
 
 @dataclass(frozen=True)
 class BoundMaskedWords(MaskedWords):
-    """With what masking must know of the tokenizer. It is not an option, so not a config key."""
+    """With the vocabulary of the tokenizer, which is not a config key."""
 
     vocabulary: Vocabulary = field(kw_only=True, repr=False, compare=False)
 
@@ -148,7 +148,7 @@ class BoundMaskedWords(MaskedWords):
         return self.vocabulary.size
 
     def prepared(self, rows: LoadedRows, random: np.random.Generator) -> LoadedRows:
-        """Mask some tokens of each text. A row has sites and targets where a text has tokens."""
+        """Mask some tokens of each text; they become the row's sites and targets."""
         texts = [text for row in rows.pieces for text in row]
         masked = iter(
             mask_texts(texts, self.vocabulary, random, rate=self.rate, whole_words=self.whole_words)
@@ -170,5 +170,5 @@ class BoundMaskedWords(MaskedWords):
 
 
 def perplexity(loss: float) -> float:
-    """``exp`` of the mean loss; infinite where a float ends."""
+    """``exp`` of the mean loss; infinite if that overflows."""
     return math.exp(loss) if loss < 700 else math.inf

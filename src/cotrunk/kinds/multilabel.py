@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Multilabel(Kind):
-    """A target has a 0 or 1 for each class. An empty cell is no class, a missing one no label."""
+    """A target has a 0 or 1 per class. An empty cell means no class; a missing one, no label."""
 
     lists_classes: ClassVar[bool] = True
     losses: ClassVar[tuple[str, ...]] = ("binary-cross-entropy",)
@@ -33,12 +33,12 @@ class Multilabel(Kind):
     def __post_init__(self) -> None:
         object.__setattr__(self, "classes", names_of(self.classes))
         if not self.separator:
-            raise ValueError('separator: give what stands between two classes, as in "|"')
+            raise ValueError('separator: must not be empty; give for example "|"')
         for name in self.names:
             if self.separator in name or not name.strip() or name != name.strip():
                 raise ValueError(
-                    f"classes: {name!r} must be a name without {self.separator!r} and without "
-                    "blanks around it"
+                    f"classes: a name must not be empty, contain {self.separator!r}, or start or "
+                    f"end with a blank; found {name!r}"
                 )
 
     @property
@@ -62,7 +62,7 @@ class Multilabel(Kind):
         for name in self._listed(raw):
             index = index_of(name, self.names)
             if target[index]:
-                raise ValueError(f"a class must be named once; found {shown(name)} again")
+                raise ValueError(f"a class must not be listed twice; found {shown(name)} again")
             target[index] = 1.0
         return tuple(target)
 
@@ -71,12 +71,15 @@ class Multilabel(Kind):
             try:
                 raw = json.loads(raw)
             except ValueError:
-                raise ValueError(f"a list of classes must be JSON; found {shown(raw)}") from None
+                raise ValueError(
+                    f"a list of classes must be valid JSON; found {shown(raw)}"
+                ) from None
         if isinstance(raw, list | tuple):
             return list(raw)
         if not isinstance(raw, str):
             raise ValueError(
-                f"classes must be a list, or joined by {self.separator!r}; found {shown(raw)}"
+                f"classes must be a list, or a string joined by {self.separator!r}; "
+                f"found {shown(raw)}"
             )
         return [part.strip() for part in raw.split(self.separator)] if raw.strip() else []
 
@@ -120,7 +123,7 @@ class Multilabel(Kind):
         *,
         counts: np.ndarray | None = None,  # noqa: ARG002
     ) -> np.ndarray:
-        """The mean over classes of 1 - probability of what the label says."""
+        """The mean over classes of 1 - probability of the gold value."""
         return np.abs(sigmoid(output).astype(np.float64) - self.shaped(target)).mean(axis=1)
 
     def histogram(self, target: np.ndarray) -> dict[str, int]:
@@ -140,17 +143,17 @@ class Multilabel(Kind):
         *,
         counts: np.ndarray | None = None,  # noqa: ARG002
     ) -> list[Answer]:
-        labels, chances = self.predict_labels(output), sigmoid(output).tolist()
+        labels, probabilities = self.predict_labels(output), sigmoid(output).tolist()
         return [
-            Answer(self.label_name(label), tuple(chance))
-            for label, chance in zip(labels, chances, strict=True)
+            Answer(self.label_name(label), tuple(row))
+            for label, row in zip(labels, probabilities, strict=True)
         ]
 
     def columns(self, task: str) -> list[str]:
         return [task, f"{task}{CERTAINTY}"]
 
     def to_columns(self, task: str, answer: Answer) -> dict[str, object]:
-        """The names, and how sure the least sure of the decisions is."""
-        least = min(max(chance, 1 - chance) for chance in answer.probabilities)
+        """The class names, and the probability of the least certain decision."""
+        least = min(max(yes, 1 - yes) for yes in answer.probabilities)
         joined = self.separator.join(answer.prediction)
         return {task: joined, f"{task}{CERTAINTY}": least}

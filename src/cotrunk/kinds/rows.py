@@ -1,4 +1,4 @@
-"""Rows as they come from a corpus, before they are packed for an encoder."""
+"""Rows loaded from a corpus, before they are packed for an encoder."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,11 +11,11 @@ TokenIds = tuple[np.ndarray, ...]
 
 @dataclass(frozen=True, eq=False)
 class LoadedRows:
-    """Rows of one task, read once: ``rows`` are their numbers in the corpus.
+    """Rows of one task; ``rows`` are their numbers in the corpus.
 
-    ``tokens_R`` is what each row costs the encoder. ``targets`` are those of each row, none where
-    it has no label. ``sites`` (of tasks about tokens) are indices into a row's token ids, its texts
-    laid end to end, each with its target; -1 is a word without a token.
+    ``tokens_R`` is the cost of each row in tokens. A row's entry in ``targets`` is empty if it has
+    no label. ``sites`` (for tasks about tokens) are indices into a row's token ids, its texts
+    concatenated, one per target; -1 is a word without a token.
     """
 
     task: str
@@ -29,7 +29,7 @@ class LoadedRows:
     def without_labels(
         cls, pieces: Sequence[TokenIds], sites: Sequence[np.ndarray] | None = None
     ) -> "LoadedRows":
-        """Rows that are no corpus's, to be answered only; what they cost is left open."""
+        """Rows that are not from a corpus, for prediction only; their ``tokens_R`` are 0."""
         count = len(pieces)
         none = [np.zeros(0)] * count
         return cls("", np.arange(count), pieces, np.zeros(count, np.int64), none, sites)
@@ -39,19 +39,19 @@ class LoadedRows:
 
     @property
     def units_R(self) -> np.ndarray:
-        """What the loss of each row is a mean over: its sites, or the row itself."""
+        """How many units each row has: its sites, or 1."""
         if self.sites is None:
             return np.ones(len(self), np.int64)
         return np.fromiter(map(len, self.sites), np.int64, len(self))
 
     @property
     def target(self) -> np.ndarray:
-        """The targets of all rows end to end."""
+        """The targets of all rows, concatenated."""
         flat = np.concatenate(self.targets) if len(self.targets) else np.zeros(0)
         return flat.astype(np.float32)
 
     def select(self, chosen: np.ndarray) -> "LoadedRows":
-        """Some of the rows, by their place among these."""
+        """Some of these rows, by index."""
         at = chosen.tolist()
         return LoadedRows(
             self.task,
@@ -64,7 +64,7 @@ class LoadedRows:
 
     @staticmethod
     def joined(parts: Sequence["LoadedRows"]) -> "LoadedRows":
-        """Rows of one task, part after part."""
+        """Concatenated rows of one task."""
         sites = [part.sites for part in parts if part.sites is not None]
         return LoadedRows(
             parts[0].task,

@@ -1,4 +1,4 @@
-"""A quantity, such as a degree of similarity."""
+"""A numeric score, such as a degree of similarity."""
 
 import math
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ BINS = 10
 
 @dataclass(frozen=True)
 class Scores(Kind):
-    """``range``: the lowest and the highest label; None: any number. The output is the score."""
+    """``range``: the lowest and highest label; None: any number. The output is the score."""
 
     losses: ClassVar[tuple[str, ...]] = ("mse",)
     noise_factor: ClassVar[float] = 0.5
@@ -66,7 +66,7 @@ class Scores(Kind):
         return (a_NO[:, 0] - b_NO[:, 0]).square()
 
     def initial_bias(self) -> float | None:
-        """The middle of the range, so that a head need not walk there."""
+        """The middle of the range, so that training does not have to learn it."""
         return None if self.range is None else sum(self.range) / 2
 
     def probe_targets(self, unit: "Tensor") -> "Tensor":

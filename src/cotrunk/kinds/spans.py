@@ -1,8 +1,8 @@
-"""Tags of words as entities, and what is wrong with them.
+"""Entities from the tags of words, and the checks of tags.
 
 Entities are those of conlleval and of seqeval's default mode: an I- tag that continues nothing
-starts an entity, as a model's predictions need it, and so ``bio`` and ``iob1`` read alike. On tags
-without faults, seqeval's strict mode finds the same ones. ``faults`` is where the schemes differ.
+starts an entity, because predictions contain such tags. So ``bio`` and ``iob1`` are read the same
+way; only ``faults`` tells them apart. On valid tags, seqeval's strict mode finds the same entities.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,7 +18,7 @@ UNTYPED = "_"
 
 
 class Span(NamedTuple):
-    """The words ``start`` to ``end - 1``, counted from 0."""
+    """An entity: the words ``start`` to ``end - 1``, counted from 0."""
 
     start: int
     end: int
@@ -26,7 +26,7 @@ class Span(NamedTuple):
 
 
 class TagFault(NamedTuple):
-    """``word`` is counted from 0."""
+    """An invalid tag; ``word`` is counted from 0."""
 
     word: int
     rule: str
@@ -35,7 +35,7 @@ class TagFault(NamedTuple):
 
 @lru_cache(maxsize=10_000)
 def prefix_and_type(tag: str) -> tuple[str, str]:
-    """``("B", "PER")`` for B-PER, ``("O", "")`` outside, ``("", "")`` for what is not a tag."""
+    """``("B", "PER")`` for B-PER, ``("O", "")`` for O, ``("", "")`` for an invalid tag."""
     if tag == OUTSIDE:
         return OUTSIDE, ""
     prefix, dash, entity = tag.partition("-")
@@ -45,7 +45,7 @@ def prefix_and_type(tag: str) -> tuple[str, str]:
 
 
 def spans(tags: Iterable[str]) -> list[Span]:
-    """Entities in order. What is not a tag is outside."""
+    """Entities in order; invalid tags count as O."""
     found: list[Span] = []
     end, type_ = 0, ""
     for word, tag in enumerate(tags):
@@ -61,16 +61,16 @@ def spans(tags: Iterable[str]) -> list[Span]:
 
 
 def faults(tags: Sequence[str], scheme: Scheme) -> Iterator[TagFault]:
-    """Under ``iob1`` any order is fine: a B- tag that separates nothing is read as it is meant."""
+    """Under ``iob1`` tags may come in any order, even a B- tag that separates nothing."""
     end, type_ = 0, ""
     for word, tag in enumerate(tags):
         prefix, entity = prefix_and_type(tag)
         if not prefix:
-            rule = f"a tag of scheme {scheme} is O, B-TYPE or I-TYPE"
+            rule = f"under scheme {scheme} a tag must be O, B-TYPE or I-TYPE"
             yield TagFault(word, rule, shown(tag))
         if scheme == "bio" and prefix == "I" and not (end == word and type_ == entity):
             after = f"after {shown(tags[word - 1])}" if word else "at the start"
-            rule = "under scheme bio an I- tag continues an entity"
+            rule = "under scheme bio an I- tag must continue an entity"
             yield TagFault(word, rule, f"{shown(tag)} {after}")
         if entity:
             end, type_ = word + 1, entity

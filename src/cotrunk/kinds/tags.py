@@ -27,10 +27,10 @@ NO_TAG = "-"
 
 @dataclass(frozen=True)
 class Tags(Kind):
-    """A target is the class of each word, which the head answers at the word's first piece.
+    """A target is the class of each word; the head predicts it at the word's first piece.
 
-    A word without one was cut off, and its outputs are NaN: it is outside all entities, or, if
-    plain, has no tag and counts as wrong.
+    The outputs of a truncated word are NaN: it counts as outside all entities or, under scheme
+    ``plain``, as wrong.
     """
 
     level: ClassVar[Literal["sequence", "token"]] = "token"
@@ -56,12 +56,13 @@ class Tags(Kind):
     def _check_names(self, names: tuple[str, ...]) -> None:
         for name in names:
             if not name or any(map(str.isspace, name)):
-                raise ValueError(f"classes: a tag must not hold blanks; found {shown(name)}")
+                rule = "a tag must not be empty or contain blanks"
+                raise ValueError(f"classes: {rule}; found {shown(name)}")
         if self.scheme == "plain":
             return
         for name in names:
             if not prefix_and_type(name)[0]:
-                rule = f"a tag of scheme {self.scheme} is O, B-TYPE or I-TYPE"
+                rule = f"under scheme {self.scheme} a tag must be O, B-TYPE or I-TYPE"
                 raise ValueError(f"classes: {rule}; found {shown(name)}")
         if OUTSIDE not in names:
             raise ValueError(f"classes: scheme {self.scheme} needs the tag {OUTSIDE!r}")
@@ -73,7 +74,7 @@ class Tags(Kind):
 
     @property
     def outputs(self) -> int:
-        """Before fitting, 1: enough to check a plan with."""
+        """1 before fitting, which is enough to check a plan."""
         return 1 if self.needs_fitting else len(self.names)
 
     @property
@@ -93,9 +94,9 @@ class Tags(Kind):
         return super().is_empty(raw) or raw == []
 
     def read(self, raw: object) -> tuple[float, ...]:
-        """Words are counted from 1 in what is wrong."""
+        """Error messages count words from 1."""
         if not isinstance(raw, list | tuple):
-            raise ValueError(f"tags must be a list, one for each word; found {shown(raw)}")
+            raise ValueError(f"tags must be a list, one per word; found {shown(raw)}")
         for number, tag in enumerate(raw, 1):
             if not isinstance(tag, str) or tag not in self._index:
                 raise ValueError(f"word {number}: {self._not_a_class(tag)}")
@@ -115,9 +116,9 @@ class Tags(Kind):
         return self.classes == FROM_TRAIN
 
     def fitted(self, raw_labels: Iterable[object]) -> Self:
-        """The tags that occur; of an entity type both, because other files may have the other.
+        """The tags that occur; B- and I- of every type, because other files may have the other.
 
-        What is not a tag is left to ``read``, which says where it is.
+        Invalid tags are left to ``read``, which reports where they are.
         """
         seen = {tag for raw in raw_labels if isinstance(raw, list | tuple) for tag in raw}
         names = sorted(tag for tag in seen if isinstance(tag, str) and tag.strip())
@@ -145,14 +146,14 @@ class Tags(Kind):
         return self.word.histogram(target)
 
     def predict_labels(self, output: np.ndarray) -> np.ndarray:
-        """The class of each word; NaN for a plain one that was cut off."""
+        """The class of each word; under scheme ``plain``, NaN for a truncated word."""
         label_N = self.word.predict_labels(output)
         if self.scheme == "plain":
             return label_N
         return np.where(np.isnan(label_N), self._index[OUTSIDE], label_N)
 
     def metrics(self) -> Mapping[str, Metric]:
-        """Those of words; entities need to know where a row ends."""
+        """The metrics per word; entity F1 also needs the ends of rows (see ``scores``)."""
         return self.word.metrics()
 
     def scores(
@@ -164,15 +165,15 @@ class Tags(Kind):
         seed: int = 0,
     ) -> Score:
         assert counts is not None
-        if not np.isfinite(output).any():  # nothing was cut off here: the network diverged
+        if not np.isfinite(output).any():  # not truncated words: the network diverged
             nothing = float("nan")
             return Score(self.metric, nothing, nothing, nothing, len(counts), nothing)
-        decided_N = self._decided(output)
-        words = measure(self.metrics(), "accuracy", decided_N, target, seed=seed)
+        predicted_N = self._predicted(output)
+        words = measure(self.metrics(), "accuracy", predicted_N, target, seed=seed)
         words = replace(words, rows=len(counts))
         if self.scheme == "plain":
-            return replace(words, per_class=self.word.per_class(decided_N, target))
-        found = count_entities(self._tags(target, counts), self._tags(decided_N, counts))
+            return replace(words, per_class=self.word.per_class(predicted_N, target))
+        found = count_entities(self._tags(target, counts), self._tags(predicted_N, counts))
         return self._with_entities(words, found, seed=seed)
 
     def _with_entities(self, words: Score, found: EntityCounts, *, seed: int) -> Score:
@@ -191,19 +192,19 @@ class Tags(Kind):
         value, (low, high) = f1(total_3), f1_interval(found.sentence_S3, seed=seed)
         return replace(both, metric="entity-f1", score=value, low=low, high=high, unit=value)
 
-    def _decided(self, output: np.ndarray) -> np.ndarray:
-        """The class of each word, or the number of classes, which is none of them."""
+    def _predicted(self, output: np.ndarray) -> np.ndarray:
+        """The class of each word; for a word without one, the number of classes."""
         label_N = self.predict_labels(output)
         return np.where(np.isnan(label_N), self.outputs, label_N)
 
     def changed(self, one: np.ndarray, other: np.ndarray) -> float:
-        return float(np.mean(self._decided(one) != self._decided(other)))
+        return float(np.mean(self._predicted(one) != self._predicted(other)))
 
     def _tags(self, label_N: np.ndarray, counts: np.ndarray) -> list[list[Any]]:
         return [self.label_name(label) for label in by_row(label_N, counts)]
 
     def baseline(self, target: np.ndarray) -> float:
-        """Of the commonest tag; as the answer to everything, it finds no entity."""
+        """The score of always predicting the most common tag; its entity F1 is 0."""
         return 0.0 if self.metric == "entity-f1" else self.word.baseline(target)
 
     def errors(
@@ -215,7 +216,7 @@ class Tags(Kind):
         return mean_by_row(np.where(np.isnan(error_N), wrong_N, error_N), counts)
 
     def label_name(self, label: Any) -> list[str | None]:
-        """The tags of a row; None for a plain word that was cut off."""
+        """The tags of a row; under scheme ``plain``, None for a truncated word."""
         return [None if isnan(index) else self.names[int(index)] for index in label.tolist()]
 
     def spelled(self, label: Any) -> str:

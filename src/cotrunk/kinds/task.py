@@ -1,16 +1,16 @@
-"""What a task is: how many texts it reads and what it predicts about them."""
+"""A task: how many texts it reads and what it predicts about them."""
 
 from dataclasses import dataclass
 
 from cotrunk.kinds.kind import Kind
 
 TAKEN = ("id", "official", "mean", "sum")
-"""Names beside those of tasks: of a row, and of what a checkpoint may be kept by."""
+"""Names a task cannot have: the id of a row, and the overall scores of ``train.keep``."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """One thing to predict about one text or a pair of texts; ``labels`` says what."""
+    """A prediction about one text or a pair of texts; ``labels`` is its kind."""
 
     name: str
     texts: int
@@ -22,5 +22,5 @@ class Task:
 
     @property
     def is_about_tokens(self) -> bool:
-        """Its head answers about token positions, not about rows."""
+        """Its head predicts per token, not per row."""
         return self.labels.level == "token"

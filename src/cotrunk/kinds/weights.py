@@ -1,4 +1,4 @@
-"""Weights of classes in the loss."""
+"""Class weights in the loss."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
@@ -31,9 +31,9 @@ def check_weights(weights: ClassWeights, names: tuple[str, ...]) -> ClassWeights
 def balanced(
     raw_labels: Iterable[object], read: Callable[[object], tuple[float, ...]], classes: int
 ) -> tuple[float, ...]:
-    """Rows / (classes x rows of the class), as in scikit-learn; bad labels are left to the reader.
+    """Rows / (classes x rows of the class), as in scikit-learn; bad labels are reported elsewhere.
 
-    A class that does not occur has no row to weigh, so its weight is 1.
+    The weight of a class that does not occur is 1.
     """
     counts = np.zeros(classes)
     for raw in raw_labels:

@@ -1,4 +1,4 @@
-"""Ready configs. Each is base.toml with the changes its own file names, and trains as it is."""
+"""Ready-to-train configs: base.toml with the changes in each preset's own file."""
 
 import tomllib
 from pathlib import Path
@@ -30,10 +30,10 @@ def names() -> list[str]:
 
 
 def text(name: str, *, data: str | None = None) -> str:
-    """A complete config; with ``data`` it reads the course's files in that folder."""
+    """A complete config; with ``data``, it reads the course's files in that folder."""
     if name not in names():
         hint = did_you_mean(name, names()) or f"; the presets are {', '.join(names())}"
-        raise UserError(f"--preset {name}: there is no such preset{hint}")
+        raise UserError(f"--preset {name}: no such preset{hint}")
     written = _layer(name).text()
     if data is not None:
         for sample, course in COURSE_FILES.items():
@@ -42,7 +42,7 @@ def text(name: str, *, data: str | None = None) -> str:
 
 
 def summaries() -> dict[str, str]:
-    """What the first line of each preset says of it."""
+    """The one-line description of each preset, from the first line of its file."""
     return {name: _file(name).partition("\n")[0].partition(": ")[2] for name in names()}
 
 

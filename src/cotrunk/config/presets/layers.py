@@ -1,4 +1,4 @@
-"""A preset as text: the lines of one file laid over those of another, comments included."""
+"""Presets as text: one file's lines merged over another's, comments included."""
 
 import tomllib
 from dataclasses import dataclass, replace
@@ -8,14 +8,14 @@ COMMENT_COLUMN = 31
 
 @dataclass(frozen=True)
 class Entry:
-    """One ``key = value`` with the comment behind it and the comment lines above it."""
+    """One ``key = value`` with its trailing comment and the comment lines above it."""
 
     value: str
     comment: str = ""
     above: tuple[str, ...] = ()
 
     def changed_to(self, new: "Entry") -> "Entry":
-        """Comments stay unless there are new ones."""
+        """Comments stay unless ``new`` has its own."""
         return Entry(new.value, new.comment or self.comment, new.above or self.above)
 
 
@@ -24,7 +24,7 @@ class Layer:
     """The lines of a file: entries by full key, such as ``tasks.sst.head``.
 
     ``tables`` has the comment lines above each table; ``stages`` is everything from the first
-    ``[[stages]]`` on, as it is written.
+    ``[[stages]]`` on, verbatim.
     """
 
     introduction: tuple[str, ...]
@@ -33,7 +33,7 @@ class Layer:
     stages: tuple[str, ...] = ()
 
     def over(self, other: "Layer") -> "Layer":
-        """The other with what this one changes; an introduction of one line keeps the others."""
+        """``other`` with this layer's changes; a one-line introduction replaces only one line."""
         one_line = len(self.introduction) == 1
         rest = other.introduction[1:] if one_line else ()
         changed = {
@@ -63,7 +63,7 @@ class Layer:
 
 
 def read_layer(text: str) -> Layer:
-    """Every value stands on one line; keys may be dotted, or stand in a table."""
+    """Every value must be on one line; keys may be dotted or inside a table."""
     lines = text.rstrip().splitlines()
     end = next((n for n, line in enumerate(lines) if line.startswith("[[")), len(lines))
     while end and end < len(lines) and lines[end - 1].startswith("#"):
@@ -88,7 +88,7 @@ def read_layer(text: str) -> Layer:
 
 
 def _entry(text: str) -> Entry:
-    """A # inside quotes begins no comment: the value is what TOML can read."""
+    """Splits value and comment. A # inside quotes does not start a comment."""
     ends = [at for at, letter in enumerate(text) if letter == "#"]
     for end in ends:
         try:
@@ -105,7 +105,7 @@ def _line(key: str, entry: Entry) -> str:
 
 
 def _with_new_keys(order: list[str], keys: list[str]) -> list[str]:
-    """A key that is new follows the one it was written after, if that is in the same table."""
+    """A new key follows the key it was written after, if both are in the same table."""
     before = ""
     for key in keys:
         if key not in order:
@@ -118,7 +118,7 @@ def _with_new_keys(order: list[str], keys: list[str]) -> list[str]:
 def _with_new_tables(
     tables: dict[str, tuple[str, ...]], entries: dict[str, Entry]
 ) -> dict[str, tuple[str, ...]]:
-    """A table that is new follows the last one of its part: ``sharing.pal`` after ``sharing``."""
+    """A new table follows the last one of its section: ``sharing.pal`` after ``sharing``."""
     order = list(tables)
     for key in entries:
         table = key.rpartition(".")[0]

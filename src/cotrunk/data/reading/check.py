@@ -1,4 +1,4 @@
-"""What the files of a task hold: labels, lengths, duplicates, and what train gives away."""
+"""Statistics of a task's files: labels, lengths, duplicates, and overlap with train."""
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,10 +22,10 @@ QUOTED = 3
 
 @dataclass(frozen=True)
 class SplitReport:
-    """Rows are compared by their texts with case and blanks evened out, a pair in either order.
+    """Rows are compared by text, ignoring case, blanks and the order of a pair.
 
     ``duplicate_rows`` repeat an earlier row, ``conflicting_texts`` occur with different labels, and
-    ``rows_in_train`` (None without a train split to compare with) have the texts of a train row.
+    ``rows_in_train`` have the texts of a train row (None: there is no train split).
     """
 
     rows: int
@@ -54,9 +54,9 @@ def check(
     splits: Mapping[str, Source | Sequence[Source]],
     lengths: Lengths | None = None,
 ) -> TaskReport:
-    """Reads every split once; ``lengths`` counts the tokens of many texts, by default the words.
+    """Reads every split once; ``lengths`` counts the tokens of rows (default: their words).
 
-    Bad rows of all splits are raised together.
+    Bad rows of all splits are reported together.
     """
     reports: dict[str, SplitReport] = {}
     errors = Errors()
@@ -76,9 +76,9 @@ def check(
 
 @dataclass(frozen=True)
 class _Columns:
-    """Of each row of a split: hashes of its texts, its id and its target, and its length.
+    """For each row of a split: hashes of its texts, id and target, and its length.
 
-    ``targets`` are the numbers of all targets end to end.
+    ``targets`` has the numbers of all targets, concatenated.
     """
 
     texts: NDArray[np.uint64]
@@ -97,7 +97,7 @@ def _read(files: Sequence[Rows], lengths: Lengths, train: NDArray[np.uint64] | N
     quoted: list[str] = []
     numbered = ((number, batch) for number, rows in enumerate(files) for batch in _batches(rows))
     for number, batch in numbered:
-        keys = [_hash("\0".join(_evened(example.texts))) for example in batch]
+        keys = [_hash("\0".join(_normalised(example.texts))) for example in batch]
         texts.extend(keys)
         ids.extend(_hash(f"{number} {example.id}") for example in batch)
         labels.extend(hash(row.target) for row in batch)
@@ -140,7 +140,7 @@ def _report(files: Sequence[Rows], columns: _Columns, *, compared: bool) -> Spli
 
 
 def _percentiles(lengths: NDArray[np.uint32]) -> dict[str, int]:
-    """Lengths that occur: no interpolation."""
+    """Without interpolation, so that they are lengths that occur."""
     at = np.percentile(lengths, (50, 90, 99, 100), method="inverted_cdf")
     return {name: int(n) for name, n in zip(("p50", "p90", "p99", "max"), at, strict=True)}
 
@@ -150,7 +150,7 @@ def _repeated(keys: NDArray[np.uint64]) -> int:
 
 
 def _found(keys: NDArray[np.uint64], known: NDArray[np.uint64]) -> NDArray[np.intp]:
-    """Which of the keys are among the known, which are sorted."""
+    """The indices of keys that are in ``known``, which is sorted."""
     at = np.minimum(np.searchsorted(known, keys), len(known) - 1)
     return np.flatnonzero(known[at] == keys)
 
@@ -168,12 +168,12 @@ def _batches(rows: Iterable[Example]) -> Iterator[list[Example]]:
         yield batch
 
 
-def _evened(texts: tuple[Text, ...]) -> list[str]:
+def _normalised(texts: tuple[Text, ...]) -> list[str]:
     return sorted(" ".join(spelled_out(text).split()).casefold() for text in texts)
 
 
 def spelled_out(text: Text) -> str:
-    """A list of words with blanks between them."""
+    """A text as a string; words are joined by blanks."""
     return text if isinstance(text, str) else " ".join(text)
 
 

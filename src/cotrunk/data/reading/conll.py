@@ -1,4 +1,4 @@
-"""CoNLL files: a word per line with its columns, blank lines between sentences -> records."""
+"""CoNLL files: one word per line with its columns, blank lines between sentences."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,10 +19,10 @@ Numbered = tuple[int, str]
 
 
 def read_conll(text: Iterable[str], place: str, *, columns: Sequence[str] = ()) -> Table:
-    """One record per sentence, its line that of the first word; a cell is a list of words or tags.
+    """One record per sentence, at the line of its first word; a cell is a list of words or tags.
 
-    ``columns`` names the columns. Without it the first is "tokens", the last "tags", the second
-    "column2" and so on. Columns are separated by tabs if the first line has one, else by blanks.
+    ``columns`` names the columns; the default is "tokens", "column2", ..., "tags". Columns are
+    separated by tabs if the first line has one, else by blanks.
     """
     lines = enumerate(text, 1)
     opening = list(islice(lines, SNIFFED_LINES))
@@ -31,7 +31,8 @@ def read_conll(text: Iterable[str], place: str, *, columns: Sequence[str] = ()) 
     width = len(split(first))
     if columns and len(columns) != width:
         named = plural(len(columns), "name")
-        raise UserError(f"{place}:{number}: columns has {named}; found {plural(width, 'column')}")
+        found = f"this line has {plural(width, 'column')}"
+        raise UserError(f"{place}:{number}: columns lists {named}, but {found}")
     names = list(columns) or _usual_names(width)
 
     def select(wanted: Sequence[str]) -> Iterator[Record]:
@@ -51,7 +52,7 @@ def _first_word(opening: Sequence[Numbered], place: str) -> Numbered:
     certain = [entry for entry in words if not entry[1].startswith(COMMENT)]
     if not words:
         rest = f" in its first {SNIFFED_LINES:,} lines" if len(opening) == SNIFFED_LINES else ""
-        raise UserError(f"{place}: the file holds no sentence{rest}")
+        raise UserError(f"{place}: the file has no sentence{rest}")
     return (certain or words)[0]
 
 
@@ -64,7 +65,7 @@ def _usual_names(width: int) -> list[str]:
 def _sentences(
     lines: Iterable[Numbered], split: Split, width: int
 ) -> Iterator[tuple[int, list[list[str]] | Fault]]:
-    """A sentence is faulty as a whole, at the line of its first fault."""
+    """A fault makes the whole sentence faulty; the record is at the line of the first fault."""
     start, words = 0, list[list[str]]()
     fault: tuple[int, Fault] | None = None
     for number, line in chain(lines, [(0, "")]):
@@ -74,7 +75,7 @@ def _sentences(
             start, words, fault = 0, [], None
             continue
         cells = split(line)
-        # "#" is also a word, so a comment must stand above its sentence and look like no word.
+        # "#" can be a word, so a comment must be above a sentence and not have all columns.
         if not start and line.startswith(COMMENT) and len(cells) != width:
             continue
         start = start or number
@@ -99,14 +100,14 @@ def _by_blanks(line: str) -> list[str]:
 
 def _fault(line: str, cells: Sequence[str], width: int, *, above: int) -> str | None:
     if len(cells) != width:
-        return f"found {plural(len(cells), 'column')}, the first line has {width}"
+        return f"found {plural(len(cells), 'column')}; the first line has {width}"
     if above == LONGEST_SENTENCE:
         hint = "is the blank line between sentences missing?"
         return f"a sentence must not exceed {LONGEST_SENTENCE:,} words ({hint})"
     if len(line) > LONGEST_CELL:
         return f"a line must not exceed {LONGEST_CELL:,} characters; found {len(line):,}"
     if "\0" in line:
-        return f"a line must not hold NUL; found it as character {line.index(chr(0)) + 1:,}"
+        return f"a line must not contain NUL; found one at character {line.index(chr(0)) + 1:,}"
     empty = next((column for column, cell in enumerate(cells, 1) if not cell.strip()), None)
     if empty:
         return f"column {empty} is empty"

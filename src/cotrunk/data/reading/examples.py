@@ -1,4 +1,4 @@
-"""Records of a file -> checked examples of a task. Every bad row is named; none is changed."""
+"""Turns the records of a file into checked examples. Bad rows are reported, never repaired."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -13,7 +13,7 @@ from cotrunk.kinds import Kind
 from cotrunk.kinds.task import Task
 
 Text = str | tuple[str, ...]
-"""As it stands, or word by word for tasks that read words."""
+"""A string, or a tuple of words for tasks that read words."""
 
 LISTED = 50
 REMEMBERED_LABELS = 10_000
@@ -21,13 +21,13 @@ REMEMBERED_LABELS = 10_000
 
 @dataclass(frozen=True)
 class Source:
-    """Where the rows of one task and one split lie.
+    """The file of one task and one split, and how to read it.
 
-    ``label`` None reads without labels. ``id`` None takes the column "id" if there is one, else
-    the number of the row. ``sparse_labels`` leaves out rows with an empty label, and
-    ``skip_bad_rows`` drops bad rows instead of refusing the file; both are counted.
-    ``columns`` names those of a CoNLL file. ``is_plain_text``: each line is a text. ``called`` is
-    the file's name in messages, if not its path.
+    ``label`` None: no labels are read. ``id`` None: the column "id" if there is one, else the row
+    number. ``sparse_labels`` skips rows with an empty label, ``skip_bad_rows`` skips bad rows
+    instead of rejecting the file; both are counted. ``columns`` names the columns of a CoNLL file.
+    ``is_plain_text``: each line is a text. ``called`` is the file's name in messages (default: its
+    path).
     """
 
     path: Path
@@ -46,7 +46,7 @@ class Source:
         return self.called or str(self.path)
 
     def open(self, needed: Sequence[str]) -> AbstractContextManager[Table]:
-        """The file as a table; ``needed`` columns show how it is delimited."""
+        """Open the file as a table; the delimiter is detected by the ``needed`` columns."""
         return open_table(
             self.path,
             needed=needed,
@@ -59,7 +59,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """``line`` is where the record starts (Parquet: its row); ``target`` what its label means."""
+    """``line`` is where the record starts (Parquet: its row); ``target`` is the parsed label."""
 
     line: int
     id: str
@@ -82,7 +82,7 @@ class _Columns:
 
 @dataclass(frozen=True)
 class _Finding:
-    """What is wrong with a row; ``common`` if its cause is likely one for many rows."""
+    """What is wrong with a row; ``common``: many rows probably have the same problem."""
 
     at: str
     reason: str
@@ -94,7 +94,7 @@ class _Finding:
 
 
 class _Refusal:
-    """Findings, each on a line; what is common is told where it is met first, and then counted."""
+    """Findings, one line each; a common one is listed once, then only counted."""
 
     def __init__(self, place: str) -> None:
         self.place = place
@@ -115,10 +115,10 @@ class _Refusal:
 
     def error(self) -> UserError:
         if self.is_long:
-            more = [f"{self.place}: there are more; only the first {LISTED} are listed"]
+            more = [f"{self.place}: only the first {LISTED} errors are listed"]
         else:
             more = [
-                f"{self.place}: the same in {plural(count, 'more row')}: {reason}"
+                f"{self.place}: {plural(count, 'more row')} with the same error: {reason}"
                 for reason, count in self.again.items()
                 if count
             ]
@@ -126,13 +126,13 @@ class _Refusal:
 
 
 class Rows:
-    """The examples of a file, read anew in every pass. The counts are those of the last pass."""
+    """The examples of a file, read again in every pass. The counts are those of the last pass."""
 
     def __init__(self, task: Task, source: Source) -> None:
         if len(source.texts) != task.texts and not task.labels.takes_any_text:
             raise UserError(
                 f"{source.place}: task {task.name} reads {plural(task.texts, 'text')}, "
-                f"but the columns named are {', '.join(map(repr, source.texts)) or 'none'}"
+                f"but its text columns are {', '.join(map(repr, source.texts)) or 'not named'}"
             )
         self.task = task
         self.source = source
@@ -143,7 +143,7 @@ class Rows:
 
     @property
     def share(self) -> float:
-        """How much of the file the pass has read by now."""
+        """The share of the file that the pass has read so far."""
         return self._share()
 
     def __iter__(self) -> Iterator[Example]:
@@ -203,15 +203,15 @@ class Rows:
 
     def _nothing_left(self, rows: int) -> str:
         if not rows:
-            return "the file holds no rows"
+            return "the file has no rows"
         return (
-            f"no usable row is left of {rows:,}: "
-            f"{self.dropped_count:,} dropped as bad, {self.unlabelled:,} without label"
+            f"none of {plural(rows, 'row')} is usable: "
+            f"{self.dropped_count:,} bad, {self.unlabelled:,} without a label"
         )
 
 
 def raw_labels(source: Source, labels: Kind) -> Iterator[object]:
-    """The label cells of a file that hold one; rows that cannot be read are left to ``Rows``."""
+    """The label cells that are not empty; rows that cannot be read are left to ``Rows``."""
     assert source.label is not None
     with source.open([source.label]) as table:
         table.require(source.label)
@@ -224,14 +224,14 @@ def _columns(table: Table, source: Source) -> _Columns:
     named = source.id if source.id is not None or "id" not in table.columns else "id"
     columns = _Columns(source.texts, named, source.label)
     for name in columns.names:
-        # Objects that are not labelled may lack the key, the first hundred of them included.
+        # JSON objects without a label may lack the key, and so may all that were sniffed.
         if table.numbered or name != source.label or not source.sparse_labels:
             table.require(name)
     return columns
 
 
 class _KnownLabels(dict[str, tuple[float, ...] | None]):
-    """What a spelling means, worked out once because labels repeat; None if it means nothing."""
+    """Parsed labels, cached because labels repeat; None for an invalid one."""
 
     def __init__(self, labels: Kind) -> None:
         super().__init__()
@@ -253,7 +253,7 @@ class _KnownLabels(dict[str, tuple[float, ...] | None]):
 
 
 def _each_text(examples: Iterator[Example], columns: Sequence[str]) -> Iterator[Example]:
-    """Each text of a row as a row of its own."""
+    """Each text of a row as a separate row."""
     if len(columns) == 1:
         yield from examples
         return
@@ -263,20 +263,20 @@ def _each_text(examples: Iterator[Example], columns: Sequence[str]) -> Iterator[
 
 
 def _as_text(cell: Any) -> Any:
-    """A list of words with blanks between them; anything else as it is."""
+    """A list of words joined by blanks; anything else unchanged."""
     is_words = isinstance(cell, list) and all(isinstance(word, str) for word in cell)
     return " ".join(cell) if is_words else cell
 
 
 def as_words(cell: Any) -> Any:
-    """A list of words as it is, a string split at blanks; anything else is left to be refused."""
+    """The words of a list, or of a string split at blanks; anything else is rejected later."""
     if isinstance(cell, str):
         return tuple(cell.split())
     return tuple(cell) if isinstance(cell, list | tuple) else (cell,)
 
 
 def _are_sound(*cells: object) -> bool:
-    """The quick form of ``text_fault``, for the many rows that are good."""
+    """A fast version of ``text_fault``, because most rows are good."""
     for cell in cells:
         if type(cell) is not str or not cell or cell.isspace() or "\0" in cell:
             return False
@@ -286,7 +286,7 @@ def _are_sound(*cells: object) -> bool:
 
 
 def _is_unicode(text: str) -> bool:
-    """False for the lone surrogates by which bytes that are not UTF-8 are read."""
+    """False for lone surrogates, which stand for bytes that are not UTF-8."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -301,7 +301,7 @@ def _is_empty(cell: object) -> bool:
 def _findings(
     task: Task, table: Table, columns: _Columns, line: int, cells: tuple[Any, ...] | Fault
 ) -> Iterator[_Finding]:
-    """Everything wrong with a bad row, each with what to do about it."""
+    """Everything wrong with a bad row, each with its fix."""
     if isinstance(cells, Fault):
         at = f":{cells.number}" if cells.number else ""
         fix = "correct the row or set skip_bad_rows = true"
@@ -328,7 +328,7 @@ def _findings(
 
 
 def text_fault(cell: object, what: str) -> str | None:
-    """Why a cell is no text that can be read, if it is none."""
+    """Why a cell is not a valid text, or None if it is."""
     if cell is None:
         return f"the {what} is missing"
     if not isinstance(cell, str):
@@ -341,9 +341,11 @@ def text_fault(cell: object, what: str) -> str | None:
 
 
 def words_fault(cell: object) -> str | None:
-    """Why a cell is no list of words, if it is none."""
+    """Why a cell is not a valid list of words, or None if it is."""
+    if cell is None:
+        return "the text is missing"
     if not isinstance(cell, list | tuple | str):
-        return "the text is missing" if cell is None else f"must be a list of words: {shown(cell)}"
+        return f"the text must be a list of words; found {shown(cell)}"
     words = as_words(cell)
     if not words:
         return "the text is empty"
@@ -361,13 +363,13 @@ def _label_fault(task: Task, text: object, cell: object) -> str | None:
     if task.labels.reads_words and words_fault(text) is None:
         words = len(as_words(text))
         if len(target) != words:
-            return f"there must be a label for each word; found {len(target)} for {words} words"
+            return f"each word needs a label; found {len(target)} for {words} words"
     return None
 
 
 def _character_fault(cell: str) -> str | None:
     if "\0" in cell:
-        return f"a cell must not hold NUL; found it as character {cell.index(chr(0)) + 1:,}"
+        return f"a cell must not contain NUL; found one at character {cell.index(chr(0)) + 1:,}"
     try:
         cell.encode()
     except UnicodeEncodeError as error:

@@ -1,4 +1,4 @@
-"""Opens a file as a table, or says what else it is."""
+"""Opens a file as a table, or reports what it is instead."""
 
 import contextlib
 import difflib
@@ -65,7 +65,7 @@ def open_table(
     columns: Sequence[str] = (),
     is_plain_text: bool = False,
 ) -> Iterator[Table]:
-    """The format follows from the ending, the delimiter from a header that shows ``needed``.
+    """The extension gives the format; the delimiter is the one that yields the ``needed`` columns.
 
     ``columns`` names the columns of a CoNLL file, which has no header. ``is_plain_text``: the lines
     are texts, not rows of a table.
@@ -73,10 +73,10 @@ def open_table(
     suffix = path.suffix.lower()
     try:
         if path.is_dir():
-            raise UserError(f"{place}: is a folder; name a file")
+            raise UserError(f"{place}: is a folder; give a file")
         if suffix not in KNOWN:
             known = " ".join(KNOWN)
-            raise UserError(f"{place}: the ending must be one of {known}; found {suffix!r}")
+            raise UserError(f"{place}: the extension must be one of {known}; found {suffix!r}")
         with _bytes_of(path) as stream:
             head = stream.peek()[:SNIFFED_BYTES]
             if not head:
@@ -115,17 +115,17 @@ def open_table(
 
 
 def tables_in(folder: Path) -> list[str]:
-    """The files of a folder that have an ending we read; none if there is no such folder."""
+    """The files of a folder with a known extension; none if there is no such folder."""
     if not folder.is_dir():
         return []
     return sorted(p.name for p in folder.iterdir() if p.suffix.lower() in KNOWN and p.is_file())
 
 
 def near_name(name: str, others: Sequence[str]) -> str | None:
-    """The file that was likely meant: each word of its name is, but for a slip, that of ``name``.
+    """The file that was probably meant: the words of its name are close to those of ``name``.
 
-    The whole names would not do: a.csv and b.csv, or topics-dev.csv and topics-test.csv, are
-    much alike as letters go.
+    Whole names are not compared: a.csv and b.csv, or topics-dev.csv and topics-test.csv, are
+    similar strings but different files.
     """
     likeness = {other: _likeness(_words(name), _words(other)) for other in others}
     near = max(likeness, key=lambda other: likeness[other], default="")
@@ -137,7 +137,7 @@ def _words(name: str) -> list[str]:
 
 
 def _likeness(some: Sequence[str], others: Sequence[str]) -> float:
-    """That of the words that differ most; names of other lengths are one word each."""
+    """That of the least similar words; with unequal numbers of words, that of the whole names."""
     if len(some) != len(others):
         some, others = ["".join(some)], ["".join(others)]
     return min(
@@ -148,13 +148,13 @@ def _likeness(some: Sequence[str], others: Sequence[str]) -> float:
 @contextlib.contextmanager
 def _bytes_of(path: Path) -> "Iterator[io.BufferedReader[io.FileIO]]":
     if "\0" in str(path):
-        raise UserError(f"{str(path)!r}: a path holds no NUL character")
+        raise UserError(f"{str(path)!r}: a path must not contain NUL")
     with io.BufferedReader(io.FileIO(path), SNIFFED_BYTES) as stream:
         yield stream
 
 
 def _share_read(stream: "io.BufferedReader[io.FileIO]") -> float:
-    if not stream.seekable():  # a pipe does not say how much is to come
+    if not stream.seekable():  # the size of a pipe is unknown
         return 0.0
     return stream.tell() / max(os.fstat(stream.fileno()).st_size, 1)
 
@@ -173,6 +173,6 @@ def _check_is_text(head: bytes, place: str) -> None:
 def _check_is_named_for_its_format(head: bytes, place: str, suffix: str) -> None:
     first = head.removeprefix(BOM).lstrip()[:1]
     if suffix in OBJECTS and first == b"[":
-        raise UserError(f"{place}: must hold one JSON object per line; found an array")
+        raise UserError(f"{place}: must have one JSON object per line; found an array")
     if suffix not in OBJECTS and first == b"{":
-        raise UserError(f"{place}: holds JSON, not {suffix} text; name it .jsonl")
+        raise UserError(f"{place}: contains JSON, not {suffix} text; rename it to .jsonl")

@@ -1,4 +1,4 @@
-"""Delimited text, JSON lines and Parquet -> records that know their place. Nothing is kept."""
+"""Reads delimited text, JSON lines and Parquet as a stream of records with line numbers."""
 
 import csv
 import io
@@ -18,13 +18,13 @@ SNIFFED_OBJECTS = 100
 ROWS_PER_BATCH = 8192
 DELIMITERS = "\t,;"
 LINE = "line"
-"""What the column of a plain text is called."""
+"""The name of the only column of a plain text file."""
 STYLES: dict[Quoting, Literal[0, 3]] = {"csv": csv.QUOTE_MINIMAL, "none": csv.QUOTE_NONE}
 
 
 @dataclass(frozen=True)
 class Fault:
-    """Why a record could not be taken apart; ``number`` is the column within its line, if known."""
+    """Why a record could not be parsed; ``number`` is the column within its line, if known."""
 
     reason: str
     number: int | None = None
@@ -35,11 +35,11 @@ Record = tuple[int, tuple[Any, ...] | Fault]
 
 @dataclass(frozen=True)
 class Table:
-    """A file opened for reading. ``select(names)`` yields line and cells of these columns.
+    """A file opened for reading. ``select(names)`` yields line numbers and the cells of columns.
 
-    ``line`` is that of the header (0: the format has none). ``numbered`` says whether columns have
-    an order a user can count; the keys of JSON objects have none. ``share()`` is how much of the
-    file was read, as far as that can be known.
+    ``line`` is that of the header (0: the format has none). ``numbered``: columns have an order
+    that a user can count; the keys of JSON objects do not. ``share()`` is the share of the file
+    read so far, 0 if unknown.
     """
 
     place: str
@@ -56,7 +56,7 @@ class Table:
         where = f"{self.place}:{self.line}" if self.line else self.place
         if at:
             numbers = ", ".join(at[:5])
-            raise UserError(f"{where}: {name!r} must name one column; found it as {numbers}")
+            raise UserError(f"{where}: {name!r} must name one column; found columns {numbers}")
         found = ", ".join(shown(column, 40) for column in self.columns[:20]) or "none"
         more = f" and {len(self.columns) - 20:,} more" if len(self.columns) > 20 else ""
         hint = did_you_mean(name, self.columns)
@@ -66,7 +66,7 @@ class Table:
 def read_delimited(
     text: Iterator[str], place: str, *, needed: Sequence[str], default: str, quoting: Quoting
 ) -> Table:
-    """``default`` is the delimiter of a header that has none, because it is a single column."""
+    """``default`` is the delimiter if the header has none because it is a single column."""
     csv.field_size_limit(LONGEST_CELL)
     style = STYLES[quoting]
     line, header = next(
@@ -77,7 +77,7 @@ def read_delimited(
     ended = False
 
     def end() -> Iterator[str]:
-        # A blank line after the last one: a record that swallows it has left a quote open.
+        # A blank line is added at the end: a record that includes it has an open quote.
         nonlocal ended
         ended = True
         yield "\n"
@@ -87,7 +87,7 @@ def read_delimited(
     try:
         columns = next(reader)
     except csv.Error as error:
-        raise UserError(f"{place}:{line}: the header is unreadable: {error}") from None
+        raise UserError(f"{place}:{line}: the header cannot be parsed: {error}") from None
     if ended:
         raise UserError(f"{place}:{line}: the header opens a quote and never closes it")
 
@@ -135,18 +135,18 @@ def _delimiter(header: str, needed: Sequence[str], default: str, style: Literal[
 
 def _wrong_width(found: int, width: int, lines: int) -> str:
     over = f" over {lines} lines (is a quote left open?)" if lines > 1 else ""
-    return f"found {plural(found, 'cell')}{over}, the header has {width}"
+    return f"found {plural(found, 'cell')}{over}; the header has {width}"
 
 
 def _unreadable(error: csv.Error, lines: int) -> str:
     if "field larger" not in str(error):
-        return f"the row is unreadable: {error}"
+        return f"the row cannot be parsed: {error}"
     over = f" over {lines} lines (is a quote left open?)" if lines > 1 else ""
     return f"a cell must not exceed {LONGEST_CELL:,} characters; found more{over}"
 
 
 def read_objects(text: Iterable[str], place: str) -> Table:
-    """JSON lines. Columns are the keys of the first objects; later ones may still be selected."""
+    """JSON lines. Columns are the keys of the first objects; others can still be selected."""
     objects = _parsed(text)
     opening = list(islice(objects, SNIFFED_OBJECTS))
     columns = list(
@@ -220,7 +220,7 @@ def read_parquet(stream: io.BufferedIOBase, place: str) -> Table:
     def plain(column: pyarrow.Array) -> list[Any]:
         try:
             values: list[Any] = column.to_pylist()
-        except UnicodeDecodeError:  # Arrow does not check the text it is given
+        except UnicodeDecodeError:  # Arrow does not check that text is UTF-8
             values = [
                 value if value is None else value.decode("utf-8", "surrogateescape")
                 for value in column.cast(pyarrow.large_binary()).to_pylist()

@@ -4,5 +4,5 @@ from pathlib import Path
 
 
 def folder() -> Path:
-    """Where the six CSV files are, named ``{task}-{train,dev}.csv``."""
+    """The folder of the six CSV files, named ``{task}-{train,dev}.csv``."""
     return Path(__file__).parent
