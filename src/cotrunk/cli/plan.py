@@ -12,7 +12,8 @@ from cotrunk.build.plan import plan_of, projected_plan
 from cotrunk.build.tasks import fitted_tasks, tasks_of
 from cotrunk.cli.terminal import tables
 from cotrunk.cli.terminal.output import Document
-from cotrunk.config.settings import NAME, Settings, read_settings
+from cotrunk.config.findings import NAME
+from cotrunk.config.settings import Settings, read_settings
 from cotrunk.errors import UserError
 from cotrunk.kinds.task import Task
 from cotrunk.model.encoder.shape import Shape, named
