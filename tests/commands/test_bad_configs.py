@@ -30,7 +30,7 @@ CONFIGS = [
     ),
     ("same column twice", ["tasks.same.text=['left', 'left']"], "must be different columns"),
     ("label as text", ["tasks.alike.label=left"], "must be different columns"),
-    ("loss of another kind", ["tasks.mood.loss=mse"], "does not fit kind classes"),
+    ("loss of another kind", ["tasks.mood.loss=mse"], "loss = 'mse': must be cross-entropy"),
     ("pair of one text", ["tasks.mood.pair=cosine"], "needs two texts"),
     ("reads itself", ["tasks.mood.reads=['mood']"], "cannot read itself"),
     ("too many tokens", ["encoder.max_tokens=5000"], "the encoder reads at most 512"),

@@ -100,7 +100,7 @@ WRONG = {
     "tasks.mlm.pooling=cls": "tasks.mlm.pooling: kind mlm is about tokens",
     "tasks.mlm.pair=all": "tasks.mlm.pair: kind mlm is about tokens",
     "tasks.mlm.swap=true": "tasks.mlm.swap: kind mlm is about tokens",
-    "tasks.mlm.loss=mse": "tasks.mlm.loss = 'mse': must be one of cross-entropy",
+    "tasks.mlm.loss=mse": "tasks.mlm.loss = 'mse': must be cross-entropy",
     "tasks.mlm.texts_of=['mod']": "tasks.mlm.texts_of: 'mod' is not a task; tasks are mood, same, "
     "alike, mlm; did you mean 'mood'?",
     "tasks.mlm.texts_of=['mlm']": "tasks.mlm.texts_of: a task cannot read its own texts",
