@@ -69,7 +69,7 @@ def test_predict_tells_the_bad_rows_of_all_tasks_at_once(places, toy, tmp_path):
     assert sorted(told) == ["new.csv:2:4", "new.csv:3:2", "new.csv:4:1"]
 
 
-@pytest.mark.parametrize(("bad", "said"), [(1, "for 1 bad row,"), (2, "for 2 bad rows,")])
+@pytest.mark.parametrize(("bad", "said"), [(1, "1 bad row;"), (2, "2 bad rows;")])
 def test_one_is_not_spoken_of_as_many(toy, tmp_path, capsys, bad, said):
     run = tmp_path / "run"
     changes = ["train.max_steps=1", "train.evaluate=never"]
@@ -77,7 +77,7 @@ def test_one_is_not_spoken_of_as_many(toy, tmp_path, capsys, bad, said):
     write_rows(tmp_path / "new.csv", ["id", "sentence"], [[0, "good"], *([[1, ""]] * bad)])
     asked = ["predict", str(run), str(tmp_path / "new.csv"), "--task", "mood", "--which", "final"]
     assert main([*asked, "--skip-bad-rows"]) == 0
-    assert f"note: mood: no answer {said} the first: " in capsys.readouterr().err
+    assert f"note: mood: skipped {said} first: " in capsys.readouterr().err
 
 
 def test_rows_are_not_judged_while_a_file_name_is_wrong(toy, capsys):

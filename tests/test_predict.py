@@ -146,7 +146,7 @@ def test_a_row_needs_as_many_texts_as_its_task_reads(predictor):
         ("mood", [[["good"]]], "texts[0]: the text must be a string; found a value of type list"),
         ("mood", [b"good"], "texts[0]: the text must be a string; found a value of type bytes"),
         ("mood", ["good", " "], "texts[1]: the text is empty"),
-        ("mood", ["a\0b"], "texts[0]: a cell must not hold NUL"),
+        ("mood", ["a\0b"], "texts[0]: a cell must not contain NUL"),
         ("mood", ["\udc80"], "texts[0]: a cell must be UTF-8"),
         ("mood", [("a", "b")], "texts[0]: task mood reads one text per row; found 2 values"),
         ("mood", "good", "texts: predict answers about a list; found 'good'; write predict(task"),
@@ -219,7 +219,7 @@ def test_a_bad_row_is_dropped_where_the_config_says_so_and_named(run, tmp_path, 
     write_rows(new, ["id", "left", "right"], [["a", "x", "y"], ["b", "x", ""]])
     lines, said = predicted(capsys, run, new, "--task", "same")
     assert [line.split(",")[0] for line in lines] == ["id", "a"]
-    assert "no answer for 1 bad row, the first: " in said
+    assert "skipped 1 bad row; first: " in said
     assert "new.csv:3:3 (right): the text is empty" in said
     assert main(["predict", str(run), str(new), "--task", "alike"]) == 2
 

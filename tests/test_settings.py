@@ -168,7 +168,7 @@ def test_findings_in_all_stages_come_at_once():
     assert findings(changed(stages)) == [
         "my.toml: stages 1: epohcs is not a setting; did you mean 'epochs'?",
         "my.toml: stages 2: lr = 'fast': must be a number",
-        "my.toml: stages 3: device applies to the whole run; write it under [train]",
+        "my.toml: stages 3: device applies to the whole run; move it to [train]",
     ]
 
 
@@ -272,7 +272,7 @@ def test_what_is_wrong_with_the_file_is_not_blamed_on_a_change(tmp_path):
     [
         (b"[tasks", "not valid TOML"),
         (b"a = 1\na = 2", "not valid TOML"),
-        (b"caf\xe9 = 1", "a config is a TOML file in UTF-8"),
+        (b"caf\xe9 = 1", "a config must be a TOML file in UTF-8"),
     ],
 )
 def test_a_file_that_is_not_toml_is_refused(tmp_path, content, finding):
@@ -285,7 +285,7 @@ def test_a_file_that_is_not_toml_is_refused(tmp_path, content, finding):
 
 @pytest.mark.parametrize("path", ["nothing.toml", "."])
 def test_what_is_not_a_file_is_refused(tmp_path, path):
-    with pytest.raises(UserError, match=r"there is no such file|is a folder; give a config"):
+    with pytest.raises(UserError, match=r"no such file|is a folder; give a TOML config"):
         read_settings(tmp_path / path)
 
 

@@ -8,19 +8,19 @@ from cotrunk.errors import UserError
 from toy import prepared
 
 ONE_BY_ONE = [
-    (["train.alpha=0.5"], 'train.alpha = 0.5: only sampling = "power" reads it'),
-    (["train.cap=9"], 'train.cap = 9: only sampling = "temperature" reads it'),
+    (["train.alpha=0.5"], 'train.alpha = 0.5: only used if sampling = "power"'),
+    (["train.cap=9"], 'train.cap = 9: only used if sampling = "temperature"'),
     (
         ["train.sampling=temperature", "train.temperature=0.5"],
-        "train.temperature = 0.5 is not 1 or more",
+        "train.temperature = 0.5: must be 1 or more",
     ),
     (
         ["train.sampling=sequential", "train.steps_per_epoch=9"],
-        'train.steps_per_epoch = 9: sampling = "sequential" goes task by task; give',
+        'train.steps_per_epoch = 9: not used if sampling = "sequential"; set',
     ),
     (
         ["train.steps_per_epoch=9", "train.share_of_data=0.5"],
-        "train.steps_per_epoch and share_of_data each set the length of an epoch; give one",
+        "train.steps_per_epoch and share_of_data each set the length of an epoch; keep only one",
     ),
     (["train.gradient_options.x=1"], "train.gradient_options: sum does not know 'x'"),
     (
@@ -31,7 +31,7 @@ ONE_BY_ONE = [
         ["train.loss_weighting=dwa", "tasks.mood.weight=0"],
         "train.loss_weighting: dwa needs weights above 0 to begin with; mood has 0",
     ),
-    (["tasks.mood.loss=mse"], "tasks.mood.loss = 'mse' is not a loss of this kind"),
+    (["tasks.mood.loss=mse"], "tasks.mood.loss = 'mse': must be cross-entropy"),
     (["tasks.mood.test=absent.csv"], "tasks.mood.test: there is no file"),
     (
         ["sharing.encoder=I2", "train.gradients=pcgrad"],
@@ -137,7 +137,7 @@ def test_a_share_lies_between_0_and_1(toy, capsys, share):
 
 def test_tasks_belong_to_a_stage_and_must_be_there(toy, capsys):
     assert main(["train", str(toy), "--set", 'train.tasks=["mood"]']) == 2
-    assert "train.tasks: only a stage has tasks of its own" in capsys.readouterr().err
+    assert "train.tasks: only a stage can select tasks" in capsys.readouterr().err
     assert main(["train", str(toy), "--set", 'stages=[{tasks=["moood"]}]']) == 2
     said = capsys.readouterr().err
     assert "stages 1: tasks: 'moood' is not a task; tasks are mood, same, alike" in said

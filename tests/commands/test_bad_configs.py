@@ -30,11 +30,7 @@ CONFIGS = [
     ),
     ("same column twice", ["tasks.same.text=['left', 'left']"], "must be different columns"),
     ("label as text", ["tasks.alike.label=left"], "must be different columns"),
-    (
-        "loss of another kind",
-        ["tasks.mood.loss=mse"],
-        "tasks.mood.loss = 'mse' is not a loss of this kind; use cross-entropy",
-    ),
+    ("loss of another kind", ["tasks.mood.loss=mse"], "loss = 'mse': must be cross-entropy"),
     ("pair of one text", ["tasks.mood.pair=cosine"], "needs two texts"),
     ("reads itself", ["tasks.mood.reads=['mood']"], "cannot read itself"),
     ("too many tokens", ["encoder.max_tokens=5000"], "the encoder reads at most 512"),
@@ -51,14 +47,14 @@ CONFIGS = [
         ["train.loss_weighting=dwa", "train.loss_weighting_options.x=1"],
         "does not know 'x'",
     ),
-    ("senseless law", ["train.alpha=0.5"], 'train.alpha = 0.5: only sampling = "power" reads it'),
+    ("senseless law", ["train.alpha=0.5"], 'train.alpha = 0.5: only used if sampling = "power"'),
     ("missing file", ["tasks.mood.train=mood-trian.csv"], "did you mean 'mood-train.csv'?"),
     ("folder as file", ["tasks.mood.train=."], "is a folder; name a file"),
     ("no sample", ["tasks.mood.train=sample:x.csv"], "the samples are paraphrase-dev.csv"),
     ("no column", ["tasks.mood.text=['sentense']"], "did you mean 'sentence'?"),
     ("label out of range", ["tasks.alike.range=[0, 4]"], "a score must lie in 0..4; found '5'"),
     ("no labels file", ["tasks.mood.train=empty.csv"], "empty.csv: the file is empty"),
-    ("only a header", ["tasks.mood.train=header.csv"], "header.csv: the file holds no rows"),
+    ("only a header", ["tasks.mood.train=header.csv"], "header.csv: the file has no rows"),
     ("not text", ["tasks.mood.train=binary.csv"], "is a binary file, not a table of text"),
 ]
 
@@ -84,13 +80,13 @@ def test_train_refuses_bad_input_and_leaves_everything_as_it_was(cotrunk, toy, c
 @pytest.mark.parametrize(
     ("content", "finding"),
     [
-        (b"", "tasks is missing: name at least one task"),
+        (b"", "tasks is missing: define at least one task"),
         (b"[tasks]", "tasks = a table: must have 1 or more entries"),
         (b"tasks = 3", "tasks = 3: must be a table"),
         (b"[train", "not valid TOML"),
-        (b"# caf\xe9", "a config is a TOML file in UTF-8"),
-        (b"\xff\xfe\0", "a config is a TOML file in UTF-8"),
-        (None, "there is no such file; `cotrunk init -o my.toml` writes one"),
+        (b"# caf\xe9", "a config must be a TOML file in UTF-8"),
+        (b"\xff\xfe\0", "a config must be a TOML file in UTF-8"),
+        (None, "no such file; `cotrunk init -o my.toml` creates one"),
     ],
 )
 @pytest.mark.parametrize("command", ["train", "plan", "data check"])

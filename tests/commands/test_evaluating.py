@@ -53,7 +53,7 @@ def test_a_correlation_that_does_not_exist_is_null_and_a_dash(cotrunk, toy):
 @pytest.mark.parametrize(
     ("options", "finding"),
     [
-        (["--task", "moood"], "--task moood: the run's tasks are mood, same, alike"),
+        (["--task", "moood"], "--task moood: must be one of mood, same, alike"),
         (["--split", "test"], "tasks.mood.test is not set in the run's config"),
     ],
 )
@@ -92,7 +92,7 @@ def test_a_worst_row_is_shown_with_its_line_and_its_texts(cotrunk, run, toy):
     at = shown.splitlines().index("same: largest errors")
     told, left, right = shown.splitlines()[at + 1 : at + 4]
     where = f"line {worst['line']}, id {worst['id']}"
-    assert told.startswith(f"{where}: {worst['prediction']} instead of ")
+    assert told.startswith(f"{where}: predicted {worst['prediction']}, gold ")
     assert [left.strip(), right.strip()] == worst["texts"]
 
 

@@ -62,7 +62,7 @@ def test_init_writes_paths_as_seen_from_the_config(cotrunk):
     ("options", "finding"),
     [
         (["--preset", "3-brt"], "did you mean '3-bert'?"),
-        (["-o", "nowhere/run.toml"], "there is no folder nowhere"),
+        (["-o", "nowhere/run.toml"], "no such folder: nowhere"),
         (["-o", "."], "already exists"),
     ],
 )

@@ -57,9 +57,9 @@ PLANS = [
     ("is no plan", ["--encoder", "twelve"], "cannot read 'twelve'"),
     ("has two poolers", ["--pooler", "S2"], "exactly one token"),
     ("has no shape", ["--shape", "bert-bse"], "no shape is called 'bert-bse'"),
-    ("has no tasks", ["--tasks", ""], "'' is not a name"),
+    ("has no tasks", ["--tasks", ""], "'' is not a valid name"),
     ("has a task twice", ["--tasks", "a,a"], "twice"),
-    ("has a bad name", ["--tasks", "a+b,c"], "'a+b' is not a name"),
+    ("has a bad name", ["--tasks", "a+b,c"], "'a+b' is not a valid name"),
     ("does not divide", ["--pal", "100"], "the nearest sizes that are: 96 or 108"),
     ("has no size", ["--pal", "0"], "must be 1 or more"),
     ("has no pal heads", ["--pal", "204", "--pal-heads", "0"], "must be 1 or more"),
@@ -88,7 +88,7 @@ def test_plan_and_data_check_change_settings_as_training_does(cotrunk, toy):
 def test_plan_refuses_changes_of_no_config(cotrunk):
     said = cotrunk("plan", "--set", "sharing.encoder=I2")
     assert said.code == 2
-    assert "--set changes a config, but none is given" in said.err
+    assert "--set needs a config to change" in said.err
 
 
 def test_plan_takes_a_config_or_options_but_not_both(cotrunk, toy):

@@ -63,7 +63,7 @@ def test_a_skipped_row_of_standard_input_is_named_by_its_line(predict):
     ("content", "finding"),
     [
         (b"", "standard input: the file is empty"),
-        (b"a,b\n1,2\n", "standard input: has the columns a, b, but mood reads sentence"),
+        (b"a,b\n1,2\n", "standard input: the columns are a, b, but mood reads sentence"),
         (b'{"sentence": "a"}\n{"sentence"\n', "standard input:2:12: a line must be one JSON"),
         (b"PAR1 and no more", "standard input: the Parquet file is damaged"),
         (b"\x89PNG", "standard input: is a picture"),

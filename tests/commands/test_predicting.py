@@ -18,7 +18,7 @@ def test_predict_can_leave_bad_rows_without_an_answer(cotrunk, run):
     assert "give --skip-bad-rows" in refused.err
     said = cotrunk("predict", run, file, "--task", "mood", "--skip-bad-rows", "--json")
     assert [row["id"] for row in said.document["rows"]] == ["1", "3"]
-    assert "note: mood: no answer for 1 bad row, the first:" in said.err
+    assert "note: mood: skipped 1 bad row; first:" in said.err
 
 
 def test_predict_says_which_tasks_the_file_has_no_columns_for(cotrunk, run):
@@ -71,14 +71,14 @@ def test_predict_writes_a_course_file_for_each_task(cotrunk, run):
 PREDICTIONS = [
     ("no such file", "nothing.csv", [], "nothing.csv: no such file"),
     ("a folder", "run", [], "run: is a folder; name a file"),
-    ("an unknown format", "toy.toml", [], "the ending must be one of"),
+    ("an unknown format", "toy.toml", [], "the extension must be one of"),
     ("an empty file", "empty.csv", [], "empty.csv: the file is empty"),
     ("a file that is not text", "binary.csv", [], "is a binary file"),
-    ("a file without the columns", "other.csv", [], "has the columns a, b, but mood reads"),
+    ("a file without the columns", "other.csv", [], "the columns are a, b, but mood reads"),
     ("a file without one task's", "mood-dev.csv", ["--task", "same"], "no column 'left'"),
-    ("an unknown task", "mood-dev.csv", ["--task", "x"], "--task x: the run's tasks are"),
+    ("an unknown task", "mood-dev.csv", ["--task", "x"], "--task x: must be one of"),
     ("an empty text", "hole.csv", ["-o", "out.csv"], "hole.csv:3:1 (sentence): the text is empty"),
-    ("a missing folder", "mood-dev.csv", ["-o", "no/out.csv"], "there is no folder no"),
+    ("a missing folder", "mood-dev.csv", ["-o", "no/out.csv"], "no such folder: no"),
     ("a folder to write", "mood-dev.csv", ["-o", "run"], "is a folder"),
     ("its own input", "mood-dev.csv", ["-o", "mood-dev.csv"], "is the input file"),
     ("an ending it cannot write", "mood-dev.csv", ["-o", "x.xls"], "one of .csv, .tsv, .jsonl"),
@@ -86,7 +86,7 @@ PREDICTIONS = [
         "a file for a folder",
         "pair-dev.csv",
         ["-o", "toy.toml", "--format", "minbert"],
-        "minbert writes one file for each task",
+        "minbert writes a file per task",
     ),
 ]
 
@@ -110,4 +110,4 @@ def test_predict_refuses_and_writes_nothing(cotrunk, run, file, options, finding
 def test_errors_about_standard_input_call_it_that(run):
     said = in_new_process("predict", run, "-", text="a,b\n1,2\n")
     assert said.code == 2
-    assert said.err.startswith("error: standard input: has the columns a, b")
+    assert said.err.startswith("error: standard input: the columns are a, b")

@@ -32,7 +32,7 @@ def test_evaluate_int8_says_what_is_lost_and_what_is_gained(cotrunk, run):
     assert int8["times_less"] == pytest.approx(spent["float32"] / spent["int8"])
     shown = cotrunk("evaluate", run, "--int8").out
     assert [line.split()[0] for line in shown.splitlines()[2:5]] == TASKS
-    assert "CPU seconds instead of" in shown
+    assert "CPU seconds: int8 " in shown
 
 
 @needs_x86

@@ -91,18 +91,18 @@ def test_comments_above_a_sentence_are_left_out_but_a_hash_is_a_word(tmp_path, t
 
 def test_a_comment_within_a_sentence_is_a_fault(tmp_path):
     path = write(tmp_path, "a.conll", "a\tO\n# text = b\nb\tO\n")
-    assert records(path, "tokens") == [(2, Fault("found 1 column, the first line has 2"))]
+    assert records(path, "tokens") == [(2, Fault("found 1 column; the first line has 2"))]
 
 
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        (b"x", "found 1 column, the first line has 2"),
-        (b"x\tNN\tO", "found 3 columns, the first line has 2"),
-        (b"x O", "found 1 column, the first line has 2"),
+        (b"x", "found 1 column; the first line has 2"),
+        (b"x\tNN\tO", "found 3 columns; the first line has 2"),
+        (b"x O", "found 1 column; the first line has 2"),
         (b"x\t", "column 2 is empty"),
         (b"\tO", "column 1 is empty"),
-        (b"x\0y\tO", "a line must not hold NUL; found it as character 2"),
+        (b"x\0y\tO", "a line must not contain NUL; found one at character 2"),
         (b"x\xff\tO", r"a line must be UTF-8; character 2 is not: 'x\udcff\tO\n'"),
         (b"x" * 1_000_000 + b"\tO", "a line must not exceed 1,000,000 characters"),
     ],
@@ -131,9 +131,9 @@ def test_a_file_without_blank_lines_is_a_fault_and_fills_no_memory(tmp_path):
     ("content", "told"),
     [
         (b"", ": the file is empty"),
-        (b"\n \n", ": the file holds no sentence"),
-        (b"-DOCSTART- O\n", ": the file holds no sentence"),
-        (b"\n" * 5000 + b"a\tO\n", ": the file holds no sentence in its first 1,000 lines"),
+        (b"\n \n", ": the file has no sentence"),
+        (b"-DOCSTART- O\n", ": the file has no sentence"),
+        (b"\n" * 5000 + b"a\tO\n", ": the file has no sentence in its first 1,000 lines"),
         (b"\xff\xfea\0\t\0", ": is UTF-16 text"),
     ],
 )
@@ -145,7 +145,7 @@ def test_a_file_without_sentences_is_refused(tmp_path, content, told):
 def test_as_many_columns_must_be_named_as_there_are(tmp_path):
     path = write(tmp_path, "a.conll", "\nAda\tB-PER\n")
     told = refusal(path, "tokens", columns=["tokens", "pos", "tags"])
-    assert told == f"{path}:2: columns has 3 names; found 2 columns"
+    assert told == f"{path}:2: columns lists 3 names, but this line has 2 columns"
 
 
 def test_how_much_was_read_is_known_on_the_way(tmp_path):

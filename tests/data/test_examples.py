@@ -28,12 +28,12 @@ def test_an_error_names_file_line_column_rule_finding_and_fix(tmp_path):
 @pytest.mark.parametrize(
     ("row", "told"),
     [
-        ("x", ":2: found 1 cell, the header has 2; correct the row"),
-        ("x,1,2", ":2: found 3 cells, the header has 2"),
+        ("x", ":2: found 1 cell; the header has 2; correct the row"),
+        ("x,1,2", ":2: found 3 cells; the header has 2"),
         (",1", ":2:1 (text): the text is empty"),
         ('" \t",1', ":2:1 (text): the text is empty"),
         ("x,", ":2:2 (label): the label is empty; fill the cell, or set sparse_labels = true"),
-        ("a\0b,1", ":2:1 (text): a cell must not hold NUL; found it as character 2"),
+        ("a\0b,1", ":2:1 (text): a cell must not contain NUL; found one at character 2"),
         (b"caf\xe9,1", ":2:1 (text): a cell must be UTF-8; character 4 is not: 'caf\\udce9'"),
         (b"x,\xff", ":2:2 (label): a cell must be UTF-8"),
         (f"{'x' * 1_000_001},1", ":2: a cell must not exceed 1,000,000 characters"),
@@ -65,7 +65,7 @@ def test_fifty_errors_are_listed_and_no_more(tmp_path):
         path = write(tmp_path, "a.csv", "text,label\n" + "x,1\n" + ",2\n" * bad)
         lines = refusal(STARS, one(path))
         assert len(lines) == (50 if bad == 50 else 51)
-        more = f"{path}: there are more; only the first 50 are listed"
+        more = f"{path}: only the first 50 errors are listed"
         assert (lines[-1] == more) == (bad > 50)
 
 
@@ -77,8 +77,8 @@ def test_a_class_that_is_not_known_is_told_once_and_then_counted(tmp_path):
         f"{path}:3:2 (label): {rule} '9'; {fix}",
         f"{path}:4:2 (label): {rule} '8'; {fix}",
         f"{path}:203:2 (label): {rule} '7'; {fix}",
-        f"{path}: the same in 99 more rows: {rule} '9'",
-        f"{path}: the same in 99 more rows: {rule} '8'",
+        f"{path}: 99 more rows with the same error: {rule} '9'",
+        f"{path}: 99 more rows with the same error: {rule} '8'",
     ]
 
 
@@ -132,7 +132,7 @@ def test_a_missing_column_is_told_once_with_the_columns_found(tmp_path):
 def test_a_needed_column_must_not_occur_twice(tmp_path):
     path = write(tmp_path, "a.csv", "text,label,text\nx,1,y\n")
     assert (
-        refusal(STARS, one(path))[0] == f"{path}:1: 'text' must name one column; found it as 1, 3"
+        refusal(STARS, one(path))[0] == f"{path}:1: 'text' must name one column; found columns 1, 3"
     )
     path = write(tmp_path, "a.jsonl", '{"text": "x", "text": "y", "label": 1}\n{"text": "x"}')
     assert "the key 'text' occurs twice" in refusal(STARS, one(path, sparse_labels=True))[0]
@@ -142,7 +142,7 @@ def test_nothing_left_is_an_error(tmp_path):
     path = write(tmp_path, "a.csv", "text,label\nx,9\ny,\n")
     source = one(path, skip_bad_rows=True, sparse_labels=True)
     assert refusal(STARS, source)[0] == (
-        f"{path}: no usable row is left of 2: 1 dropped as bad, 1 without label"
+        f"{path}: none of 2 rows is usable: 1 bad, 1 without a label"
     )
 
 

@@ -24,7 +24,7 @@ def zipped():
         (b"", "the file is empty"),
         (b"\n\n \n", "the file is empty"),
         (b"\xef\xbb\xbf", "the file is empty"),
-        (b"text,label\n", "the file holds no rows"),
+        (b"text,label\n", "the file has no rows"),
         (zipped(), "is a zip archive or an Excel workbook"),
         (gzip.compress(b"text,label\nx,1\n", mtime=0), "is compressed with gzip"),
         (pickle.dumps({"text": "x"}), "is a Python pickle"),
@@ -33,7 +33,7 @@ def zipped():
         ("text,label\nx,1\n".encode("utf-16-le"), "is a binary file"),
         (b"\x01\x02\n\x00\x00\x03", "is a binary file"),
         (b"<!DOCTYPE html><p>Not found", "is a web page"),
-        (b' {"text": "x", "label": 1}', "holds JSON, not .csv text; name it .jsonl"),
+        (b' {"text": "x", "label": 1}', "contains JSON, not .csv text; rename it to .jsonl"),
     ],
 )
 def test_a_file_that_is_no_table_is_told_in_one_line(tmp_path, content, told):

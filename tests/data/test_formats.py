@@ -93,7 +93,7 @@ def test_a_header_that_opens_a_quote_is_refused(tmp_path):
         ('{"text": null, "label": 1}', ":1 (text): the text is missing"),
         ('{"text": 3, "label": 1}', ":1 (text): the text must be a string; found 3"),
         ('{"text": "\\ud800", "label": 1}', ":1 (text): a cell must be UTF-8"),
-        ('{"text": "\\u0000", "label": 1}', ":1 (text): a cell must not hold NUL"),
+        ('{"text": "\\u0000", "label": 1}', ":1 (text): a cell must not contain NUL"),
         ('{"text": "x", "label": 1, "id": true}', ":1 (id): the id must be a string; found True"),
     ],
 )

@@ -40,8 +40,8 @@ def test_labels_mean(tmp_path, task, raw, label):
 @pytest.mark.parametrize(
     ("task", "raw", "rule"),
     [
-        (STARS, "3.7", "never rounded; found '3.7'"),
-        (STARS, 3.7, "never rounded; found 3.7"),
+        (STARS, "3.7", "not rounded); found '3.7'"),
+        (STARS, 3.7, "not rounded); found 3.7"),
         (STARS, "5", "one of 0..4; found '5'"),
         (STARS, "-1", "one of 0..4"),
         (STARS, "nan", "one of 0..4"),

@@ -262,22 +262,22 @@ def test_an_unknown_law_lists_the_known_ones():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"name": "power", "alpha": 1.1}, r"alpha = 1.1 is not in \[0, 1\]"),
-        ({"name": "power", "alpha": -0.1}, r"alpha = -0.1 is not in \[0, 1\]"),
+        ({"name": "power", "alpha": 1.1}, r"alpha = 1.1: must be in \[0, 1\]"),
+        ({"name": "power", "alpha": -0.1}, r"alpha = -0.1: must be in \[0, 1\]"),
         ({"name": "power", "alpha": float("nan")}, "alpha = nan"),
         (
             {"name": "sqrt", "alpha": 0.7},
-            r'^alpha = 0.7: only sampling = "power" reads it, but sampling is "sqrt"',
+            r'^alpha = 0.7: only used if sampling = "power", but sampling is "sqrt"',
         ),
-        ({"name": "sqrt", "cap": 10}, '^cap = 10: only sampling = "temperature" reads it'),
-        ({"name": "temperature", "temperature": 0.5}, "temperature = 0.5 is not 1 or more"),
-        ({"name": "temperature", "cap": 0}, "cap = 0 is not 1 or more"),
+        ({"name": "sqrt", "cap": 10}, '^cap = 10: only used if sampling = "temperature"'),
+        ({"name": "temperature", "temperature": 0.5}, "temperature = 0.5: must be 1 or more"),
+        ({"name": "temperature", "cap": 0}, "cap = 0: must be 1 or more"),
         ({"name": "together", "steps_per_epoch": 0}, "steps_per_epoch = 0"),
         ({"name": "together", "batches_per_epoch": -1}, "batches_per_epoch = -1"),
-        ({"name": "together", "share_of_data": 0.0}, r"share_of_data = 0.0 is not in \(0, 1\]"),
-        ({"name": "together", "share_of_data": 1.5}, r"share_of_data = 1.5 is not in \(0, 1\]"),
-        ({"name": "sequential", "steps_per_epoch": 9}, "give batches_per_epoch"),
-        ({"name": "sqrt", "steps_per_epoch": 9, "share_of_data": 0.5}, "give one"),
+        ({"name": "together", "share_of_data": 0.0}, r"share_of_data = 0.0: must be in \(0, 1\]"),
+        ({"name": "together", "share_of_data": 1.5}, r"share_of_data = 1.5: must be in \(0, 1\]"),
+        ({"name": "sequential", "steps_per_epoch": 9}, "set batches_per_epoch"),
+        ({"name": "sqrt", "steps_per_epoch": 9, "share_of_data": 0.5}, "keep only one"),
     ],
 )
 def test_a_wrong_law_is_refused(wrong, message):

@@ -101,7 +101,7 @@ def test_a_worker_that_dies_is_told_and_nothing_is_left(tmp_path, monkeypatch):
         for child in children():
             os.kill(int(child), signal.SIGKILL)
 
-    with pytest.raises(RuntimeError, match="a process that tokenises ended with code -9"):
+    with pytest.raises(RuntimeError, match="a tokenising process exited with code -9"):
         load_corpus(ALIKE, source, character_tokenizer("bert"), workers=2, on_progress=kill)
     assert not list((cache_folder() / "tokens").iterdir())
     assert not children()

@@ -177,7 +177,7 @@ def test_a_score_needs_no_range(toy, tmp_path):
         ("tasks.mood.range=[0, 1]", "tasks.mood.range is not a setting"),
         ("tasks.mood.clases=4", "tasks.mood.clases is not a setting; did you mean 'classes'?"),
         ("tasks.mood.class_weights=heavy", "tasks.mood.class_weights = 'heavy': must be"),
-        ("tasks.mood.classes=1", "tasks.mood.classes = 1: must be 2 to 10,000"),
+        ("tasks.mood.classes=1", "tasks.mood.classes = 1: must be between 2 and 10,000"),
     ],
 )
 def test_wrong_keys_of_a_kind_are_named(toy, tmp_path, capsys, change, rule):

@@ -99,9 +99,7 @@ def test_a_loss_of_another_kind_is_refused(kind, name):
     if name in labels.losses:
         assert labels.loss(name)
         return
-    with pytest.raises(
-        ValueError, match=f"'{name}' is not a loss of this kind; use {labels.losses[0]}"
-    ):
+    with pytest.raises(ValueError, match=f"loss = '{name}': must be {labels.losses[0]}"):
         labels.loss(name)
 
 

@@ -45,7 +45,7 @@ def test_int8_is_measured_on_it(run, capsys):
 def test_predict_skips_it_with_a_note(run, capsys):
     assert main(["predict", str(run), str(run.parent / "mood-dev.csv")]) == 0
     said = capsys.readouterr()
-    assert "note: mlm is skipped: it has no answers" in said.err
+    assert "note: mlm is skipped: it makes no predictions" in said.err
     assert said.out.startswith("id,mood,mood_probability\n")
 
 
@@ -61,7 +61,7 @@ def test_a_run_of_nothing_else_has_nothing_to_predict(only_masked, tmp_path, cap
     assert train(only_masked, tmp_path / "run", "--set", "train.epochs=1") == 0
     capsys.readouterr()
     assert main(["predict", str(tmp_path / "run"), str(tmp_path / "mood-dev.csv")]) == 2
-    assert "none of the run's tasks has answers" in capsys.readouterr().err
+    assert "none of the run's tasks makes predictions" in capsys.readouterr().err
     assert main(["evaluate", str(tmp_path / "run"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["overall"] == {"official": None, "mean": None}
     assert main(["evaluate", str(tmp_path / "run")]) == 0
@@ -87,8 +87,8 @@ def test_plan_counts_its_head_without_the_table(masked, capsys):
 
 
 WRONG = {
-    "tasks.mlm.label=mood": "tasks.mlm.label: kind mlm reads no labels",
-    "tasks.mlm.sparse_labels=true": "tasks.mlm.sparse_labels: kind mlm reads no labels",
+    "tasks.mlm.label=mood": "tasks.mlm.label: kind mlm has no labels",
+    "tasks.mlm.sparse_labels=true": "tasks.mlm.sparse_labels: kind mlm has no labels",
     "tasks.mlm.metric=accuracy": "tasks.mlm.metric is not a setting",
     "tasks.mlm.rate=1.5": "tasks.mlm.rate = 1.5: must be between 0 and 1",
     "tasks.mlm.head.depth=2": "tasks.mlm.head: the head of kind mlm",
@@ -98,7 +98,7 @@ WRONG = {
     "tasks.mlm.pooling=cls": "tasks.mlm.pooling: kind mlm is about tokens",
     "tasks.mlm.pair=all": "tasks.mlm.pair: kind mlm is about tokens",
     "tasks.mlm.swap=true": "tasks.mlm.swap: kind mlm is about tokens",
-    "tasks.mlm.loss=mse": "tasks.mlm.loss = 'mse' is not a loss of this kind; use cross-entropy",
+    "tasks.mlm.loss=mse": "tasks.mlm.loss = 'mse': must be cross-entropy",
     "tasks.mlm.texts_of=['mod']": "tasks.mlm.texts_of: 'mod' is not a task; tasks are mood, same, "
     "alike, mlm; did you mean 'mood'?",
     "tasks.mlm.texts_of=['mlm']": "tasks.mlm.texts_of: a task cannot read its own texts",
@@ -107,8 +107,8 @@ WRONG = {
     "tasks.mlm.text=['sentence']": "tasks.mlm.text: texts_of says already where the texts are",
     "tasks.mlm.train=mood-train.csv": "tasks.mlm.train: texts_of says already",
     "tasks.mood.texts_of=['same']": "tasks.mood.texts_of is not a setting",
-    "train.keep=mlm": "train.keep = 'mlm': kind mlm chooses no network beside other kinds; "
-    "use one of official, mean, sum, mood, same, alike",
+    "train.keep=mlm": "train.keep = 'mlm': kind mlm cannot choose the best checkpoint if "
+    "there are other kinds; use one of official, mean, sum, mood, same, alike",
 }
 
 

@@ -41,10 +41,10 @@ def test_classes_are_joined_or_listed(raw, target):
     [
         ("a|d", "one of 'a', 'b', 'c'; found 'd'"),
         ("a||b", "found ''"),
-        ("a|a", "named once; found 'a' again"),
+        ("a|a", "listed twice; found 'a' again"),
         (["a", 3], "found 3"),
-        (True, "a list, or joined by '|'; found True"),
-        ('["a"', "must be JSON"),
+        (True, "a list, or a string joined by '|'; found True"),
+        ('["a"', "must be valid JSON"),
     ],
 )
 def test_labels_that_mean_nothing_are_refused(raw, rule):
@@ -55,8 +55,8 @@ def test_labels_that_mean_nothing_are_refused(raw, rule):
 @pytest.mark.parametrize(
     ("options", "rule"),
     [
-        ({"classes": ("a", "b|c")}, "classes: 'b|c' must be a name without"),
-        ({"classes": ("a", "b"), "separator": ""}, "separator: give what stands between"),
+        ({"classes": ("a", "b|c")}, "classes: a name must not be empty, contain '|'"),
+        ({"classes": ("a", "b"), "separator": ""}, "separator: must not be empty"),
         ({"classes": ("a",)}, "classes: give two or more"),
         ({}, "classes is missing"),
     ],

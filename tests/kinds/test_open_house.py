@@ -188,7 +188,7 @@ def test_words_and_labels_must_be_as_many(tmp_path):
     with pytest.raises(UserError) as refused:
         list(Rows(task, source))
     lines = refused.value.lines
-    assert ":2 (wet): there must be a label for each word; found 1 for 2 words" in lines[0]
+    assert ":2 (wet): each word needs a label; found 1 for 2 words" in lines[0]
     assert ":3 (words): the text is empty" in lines[1]
     assert ":4 (words): word 2: the word must be a string; found 3" in lines[2]
     assert ":5 (wet): a class must be one of 'other', 'weather'; found 'snow'" in lines[3]

@@ -57,7 +57,7 @@ def test_bio_of_its_own_spans_reads_the_same(tags):
 )
 def test_an_i_tag_that_continues_nothing_is_a_fault_of_bio_alone(tags, word, found):
     (fault,) = faults(tags, "bio")
-    assert fault == (word, "under scheme bio an I- tag continues an entity", found)
+    assert fault == (word, "under scheme bio an I- tag must continue an entity", found)
     assert not list(faults(tags, "iob1"))
 
 
@@ -65,5 +65,5 @@ def test_an_i_tag_that_continues_nothing_is_a_fault_of_bio_alone(tags, word, fou
 @pytest.mark.parametrize("scheme", ["bio", "iob1"])
 def test_a_tag_without_its_prefix_is_a_fault(tag, scheme):
     (fault,) = faults(["O", tag, "O"], scheme)
-    assert fault == (1, f"a tag of scheme {scheme} is O, B-TYPE or I-TYPE", repr(tag))
+    assert fault == (1, f"under scheme {scheme} a tag must be O, B-TYPE or I-TYPE", repr(tag))
     assert spans(["O", tag, "O"]) == []

@@ -43,14 +43,14 @@ def test_a_tag_is_read_as_its_class():
     [
         (
             ["O", "I-PER"],
-            "word 2: under scheme bio an I- tag continues an entity; found 'I-PER' af",
+            "word 2: under scheme bio an I- tag must continue an entity; found 'I-PER' af",
         ),
         (["O", "B-ORG"], "word 2: a tag must be one of 'O', 'B-PER', 'I-PER', 'B-LOC', 'I-LOC'; "),
         (["O", "B-PERS"], "word 2: .* found 'B-PERS'; did you mean 'B-PER'?"),
         (["O", None], "word 2: a tag must be one of .* found nothing"),
         (["O", 3], "word 2: a tag must be one of .* found 3"),
-        ("O B-PER", "tags must be a list, one for each word; found 'O B-PER'"),
-        (3.0, "tags must be a list, one for each word; found 3.0"),
+        ("O B-PER", "tags must be a list, one per word; found 'O B-PER'"),
+        (3.0, "tags must be a list, one per word; found 3.0"),
     ],
 )
 def test_a_wrong_label_is_told_with_its_word(raw, told):
@@ -68,8 +68,14 @@ def test_iob1_may_begin_an_entity_with_i():
     [
         ({"classes": ["O"]}, "classes: give two or more different names; found 'O'"),
         ({"classes": ["O", "O"]}, "classes: give two or more different names"),
-        ({"classes": ["a b", "c"], "scheme": "plain"}, "a tag must not hold blanks; found 'a b'"),
-        ({"classes": ["O", "PER"]}, "a tag of scheme bio is O, B-TYPE or I-TYPE; found 'PER'"),
+        (
+            {"classes": ["a b", "c"], "scheme": "plain"},
+            "a tag must not be empty or contain blanks; found 'a b'",
+        ),
+        (
+            {"classes": ["O", "PER"]},
+            "under scheme bio a tag must be O, B-TYPE or I-TYPE; found 'PER'",
+        ),
         ({"classes": ["B-PER", "I-PER"]}, "scheme bio needs the tag 'O'"),
         ({"classes": ["A", "B"], "scheme": "plain", "metric": "entity-f1"}, 'not "plain"'),
         ({"classes": "from-dev"}, "from-train"),

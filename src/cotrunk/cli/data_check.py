@@ -1,4 +1,4 @@
-"""``cotrunk data check``: what the files of a config hold."""
+"""``cotrunk data check``: statistics of a config's data files."""
 
 from argparse import Namespace
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ def data_check(arguments: Namespace) -> Document:
             with errors.gathered():
                 files = existing_sources(settings, task, split, path.parent)
                 sources[task.name] |= {split: files} if files else {}
-    errors.refuse()  # how a file is read depends on who shares it, so names come before rows
+    errors.refuse()  # before reading rows: how a file is read depends on all tasks that share it
     for task in tasks:
 
         def lengths(rows: Sequence[tuple[Text, ...]], task: Task = task) -> list[int]:

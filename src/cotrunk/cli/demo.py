@@ -19,7 +19,7 @@ def demo(arguments: Namespace) -> Document:
     out = Path(arguments.out)
     taken = [name for name in presets.DEMO if (out / name / "run.json").exists()]
     if taken:
-        raise UserError(f"{out / taken[0]} already exists; give another folder with --out")
+        raise UserError(f"{out / taken[0]}: already exists; choose another folder with --out")
     document: Document = {"runs": []}
     for name in presets.DEMO:
         settings = presets.settings(name, changes=[*presets.DEMO_CHANGES, *arguments.set])
@@ -31,7 +31,7 @@ def demo(arguments: Namespace) -> Document:
 
 
 def _baselines(run: Document) -> dict[str, float]:
-    """What a constant answer to every dev row would score."""
+    """The dev score of always giving the same answer."""
     model = load_model(Path(run["run"]))
     tasks = list(model.network.tasks.values())
     dev = corpora_of(model.sources, "dev", tasks, model.tokenizer)

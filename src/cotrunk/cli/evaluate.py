@@ -1,4 +1,4 @@
-"""``cotrunk evaluate``: a trained run on labelled rows."""
+"""``cotrunk evaluate``: scores of a trained run on labelled rows."""
 
 import time
 from argparse import Namespace
@@ -64,7 +64,7 @@ def evaluate(arguments: Namespace) -> Document:
 
 
 def _worst(model: Model, task: Task, corpus: Corpus, found: "_Timed", count: int) -> list[Document]:
-    """The rows with the largest error, the worst first; texts as the model reads them."""
+    """The rows with the largest errors, worst first; texts as the model reads them."""
     labels, counts = task.labels, corpus.site_counts()
     output, target = found.outputs[task.name], np.asarray(corpus.target)
     error = labels.errors(output, target, counts=counts)
@@ -94,9 +94,9 @@ class _Timed:
 
 
 def _timed(forward: Live, on_progress: OnProgress) -> _Timed:
-    begun = time.process_time()  # CPU time, because other programs may be running
+    start = time.process_time()  # CPU time, because other programs may be running
     found = outputs_on(forward, forward.corpora, on_progress=on_progress)
-    return _Timed(found, time.process_time() - begun)
+    return _Timed(found, time.process_time() - start)
 
 
 def _int8_document(forward: Live, exact: _Timed, rough: _Timed, before: Document) -> Document:

@@ -1,4 +1,4 @@
-"""``cotrunk info``: what a run is and how it went."""
+"""``cotrunk info``: the settings, state and scores of a run."""
 
 from argparse import Namespace
 from pathlib import Path
@@ -36,5 +36,5 @@ def info(arguments: Namespace) -> Document:
 def _settings_of(run: RunFolder) -> Settings:
     record = run.read_document("run")
     if not isinstance(record, dict) or not isinstance(record.get("settings"), dict):
-        raise UserError(f"{run.settings}: has no settings, so `cotrunk train` did not write it")
+        raise UserError(f"{run.settings}: has no settings: `cotrunk train` did not write it")
     return check_settings(record["settings"], place=str(run.settings))

@@ -22,15 +22,15 @@ def init(arguments: Namespace) -> Document:
     path = Path(arguments.output or "run.toml")
     text = presets.text(arguments.preset, data=_seen_from(path.parent, arguments.data))
     if path.exists():
-        raise UserError(f"{path} already exists; give another name with -o, or remove it first")
+        raise UserError(f"{path}: already exists; choose another name with -o, or remove it first")
     refuse_bad_target(path)
     write_whole(path, text.encode())
-    say(f"wrote {path}; now: cotrunk train {path} --out runs/{path.stem}")
+    say(f"wrote {path}; next: cotrunk train {path} --out runs/{path.stem}")
     return {"config": str(path), "preset": arguments.preset}
 
 
 def _seen_from(folder: Path, data: str | None) -> str | None:
-    """Paths in a config are relative to the config, paths on the command line to where we are."""
+    """Paths in a config are relative to the config, paths in a command to the current folder."""
     if data is None or Path(data).is_absolute() or not Path(data).is_dir():
         return data
     return os.path.relpath(data, folder)

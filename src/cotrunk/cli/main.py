@@ -1,4 +1,4 @@
-"""``cotrunk COMMAND``: one command, its exit code, and errors as single lines."""
+"""``cotrunk COMMAND``: runs one command, prints errors as single lines, returns an exit code."""
 
 import os
 import signal
@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return DONE
     except UserError as error:
         return _fail(error.lines, WRONG, arguments)
-    except BrokenPipeError:  # the reader of our output has gone, as in `cotrunk info RUN | head`
+    except BrokenPipeError:  # the reader of our output is gone, as in `cotrunk info RUN | head`
         silence(sys.stdout)
         return DONE
     except KeyboardInterrupt:
@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _command(name: str) -> Callable[[Namespace], object]:
-    """The function behind a command; its module, with all that it needs, is imported only now."""
+    """The function of a command; its module is imported only here, because that is slow."""
     match name:
         case "demo":
             from cotrunk.cli.demo import demo as run
@@ -69,14 +69,14 @@ def _command(name: str) -> Callable[[Namespace], object]:
 
 @contextmanager
 def _exiting_on_interrupt() -> Iterator[None]:
-    """Ctrl-C while modules load: a package whose import was cut short may crash later."""
+    """Exit on Ctrl-C while modules load: a partly imported package may crash later."""
 
     def end(number: int, _frame: object) -> None:
         say_at_once("error: interrupted")
         os._exit(128 + number)
 
     usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    # Otherwise it is ignored, or the program that called us handles it.
+    # Otherwise the signal is ignored, or the calling program handles it.
     with handling_signals([signal.SIGINT] if usual else [], end):
         yield
 
@@ -87,7 +87,7 @@ def _fail(lines: Sequence[str], code: int, arguments: Namespace) -> int:
     for line in lines:
         try:
             print(f"error: {line}", file=sys.stderr)  # noqa: T201
-        except OSError:  # nobody reads it; the exit code still says it
+        except OSError:  # nobody reads standard error; the exit code remains
             silence(sys.stderr)
     return code
 

@@ -1,4 +1,4 @@
-"""The options of every command. Nothing heavy is imported here, so that ``--help`` is quick."""
+"""The options of every command. Nothing slow is imported here, so that ``--help`` is fast."""
 
 import argparse
 from typing import NoReturn, TypeAlias
@@ -10,7 +10,7 @@ Commands: TypeAlias = "argparse._SubParsersAction[_Parser]"
 
 
 class _Parser(argparse.ArgumentParser):
-    """Mistakes are one line each, as they are everywhere else."""
+    """Reports a wrong option as one line, like all other errors."""
 
     def error(self, message: str) -> NoReturn:
         raise UserError(f"{self.prog}: {message}; see {self.prog} --help")
@@ -19,7 +19,7 @@ class _Parser(argparse.ArgumentParser):
 def parser() -> argparse.ArgumentParser:
     top = _Parser(
         prog="cotrunk",
-        description="Several text tasks, one shared trunk: plan what is shared, train it, use it.",
+        description="Multitask fine-tuning of BERT-family encoders: plan, train, score, predict.",
     )
     top.add_argument("--version", action="version", version=f"cotrunk {__version__}")
     commands = top.add_subparsers(metavar="COMMAND", required=True)
@@ -44,16 +44,16 @@ def _add_demo(commands: Commands) -> None:
 
 def _add_init(commands: Commands) -> None:
     init = _command(commands, "init", "write a commented config to start from")
-    init.add_argument("--preset", default="hybrid-bert", help="its name (default: %(default)s)")
+    init.add_argument("--preset", default="hybrid-bert", help="preset (default: %(default)s)")
     init.add_argument("--list", action="store_true", help="list the presets")
     init.add_argument(
-        "--data", metavar="DIR", help="folder with the course's files, instead of the sample data"
+        "--data", metavar="DIR", help="folder with the CS224N files, instead of the sample data"
     )
     init.add_argument("-o", "--output", metavar="FILE", help="file to write (default: run.toml)")
 
 
 def _add_data_check(commands: Commands) -> None:
-    data = commands.add_parser("data", help="look at data files")
+    data = commands.add_parser("data", help="inspect data files")
     actions = data.add_subparsers(metavar="ACTION", required=True)
     summary = "count rows, labels, lengths, duplicates and overlap in a config's files"
     check = _command(actions, "check", summary, run="data check")
@@ -62,34 +62,44 @@ def _add_data_check(commands: Commands) -> None:
 
 
 def _add_plan(commands: Commands) -> None:
-    summary = "count parameters and draw who owns what, without weights or data"
+    summary = "draw a sharing plan and count its parameters, without loading weights or data"
     plan = _command(commands, "plan", summary)
-    plan.add_argument("config", metavar="CONFIG", nargs="?", help="or use the options below")
+    plan.add_argument(
+        "config", metavar="CONFIG", nargs="?", help="without it, use the options below"
+    )
     _set(plan)
     plan.add_argument(
-        "--shape", metavar="NAME", help="bert-base, minilm, tiny... (default: bert-base)"
+        "--shape",
+        metavar="NAME",
+        help="size of the encoder: bert-base (default), minilm, tiny, ...",
     )
-    plan.add_argument("--tasks", metavar="T,T,...", help="their names (default: sst,para,sts)")
-    plan.add_argument("--encoder", metavar="PLAN", help='such as "S6 I6" (default: all shared)')
+    plan.add_argument("--tasks", metavar="T,T,...", help="task names (default: sst,para,sts)")
+    plan.add_argument(
+        "--encoder", metavar="PLAN", help='sharing of the layers, such as "S6 I6" (default: shared)'
+    )
     plan.add_argument("--embeddings", metavar="S|I|(a+b)", help="default: as the first layer")
     plan.add_argument("--pooler", metavar="S|I|(a+b)", help="default: as the last layer")
-    plan.add_argument("--neck", metavar="PLAN", help='such as "S-I-S"')
+    plan.add_argument(
+        "--neck", metavar="PLAN", help='layers between encoder and heads, such as "S-I-S"'
+    )
     plan.add_argument(
         "--pal", metavar="SIZE", type=int, help="projected attention layers of this size"
     )
-    plan.add_argument("--pal-heads", metavar="N", type=int, help="default: 12")
-    plan.add_argument("--pal-who", metavar="S|I|(a+b)", help="default: I")
-    plan.add_argument("--heads", metavar="N,N,...", help="outputs of a linear head for each task")
+    plan.add_argument("--pal-heads", metavar="N", type=int, help="attention heads (default: 12)")
+    plan.add_argument("--pal-who", metavar="S|I|(a+b)", help="who shares them (default: I)")
     plan.add_argument(
-        "--freeze", action="store_true", default=None, help="the encoder is not trained"
+        "--heads", metavar="N,N,...", help="number of outputs of each task's linear head"
+    )
+    plan.add_argument(
+        "--freeze", action="store_true", default=None, help="do not train the encoder"
     )
 
 
 def _add_train(commands: Commands) -> None:
-    train = _command(commands, "train", "train a config into a run folder")
+    train = _command(commands, "train", "train a config and write a run folder")
     train.add_argument("config", metavar="CONFIG")
     train.add_argument(
-        "--out", metavar="RUN", help="the run folder (default: runs/<name of the config>)"
+        "--out", metavar="RUN", help="run folder (default: runs/<name of the config>)"
     )
     train.add_argument(
         "--resume", action="store_true", help="continue from the latest intact checkpoint"
@@ -99,7 +109,7 @@ def _add_train(commands: Commands) -> None:
     )
     _set(train)
     train.add_argument(
-        "--dry-run", action="store_true", help="show what would be trained, and stop"
+        "--dry-run", action="store_true", help="check everything and show the batches of each epoch"
     )
 
 
@@ -118,22 +128,25 @@ def _add_evaluate(commands: Commands) -> None:
 
 
 def _add_predict(commands: Commands) -> None:
-    predict = _command(commands, "predict", "answer every row of a file, with one task or all")
+    predict = _command(commands, "predict", "predict every row of a file, for one task or all")
     predict.add_argument("folder", metavar="RUN")
     predict.add_argument(
-        "file", metavar="FILE", help="CSV, TSV, JSONL or Parquet; - is standard input"
+        "file", metavar="FILE", help="CSV, TSV, JSONL, CoNLL or Parquet; - is standard input"
     )
     _several(predict, "--task", "T", "default: all tasks whose columns are in the file")
     predict.add_argument(
-        "-o", "--output", metavar="OUT", help="a file (.csv, .tsv, .jsonl); with minbert a folder"
+        "-o",
+        "--output",
+        metavar="OUT",
+        help="output file (.csv, .tsv, .jsonl); for --format minbert a folder",
     )
     formats = ("csv", "tsv", "jsonl", "minbert")
-    predict.add_argument("--format", choices=formats, help="default: by the name of OUT")
+    predict.add_argument("--format", choices=formats, help="default: by the extension of OUT")
     _which(predict)
     predict.add_argument(
         "--skip-bad-rows",
         action="store_true",
-        help="leave bad rows unanswered and count them, instead of stopping",
+        help="skip and count bad rows instead of stopping",
     )
     predict.add_argument(
         "--int8", action="store_true", help="8-bit layers on the CPU: faster, slightly less exact"
@@ -141,12 +154,12 @@ def _add_predict(commands: Commands) -> None:
 
 
 def _add_info(commands: Commands) -> None:
-    info = _command(commands, "info", "show what a run is and how it went")
+    info = _command(commands, "info", "show the settings, state and scores of a run")
     info.add_argument("folder", metavar="RUN")
 
 
 def _set(command: argparse.ArgumentParser) -> None:
-    _several(command, "--set", "KEY=VALUE", "change settings, as in --set train.epochs=1")
+    _several(command, "--set", "KEY=VALUE", "override settings, as in --set train.epochs=1")
 
 
 def _which(command: argparse.ArgumentParser) -> None:

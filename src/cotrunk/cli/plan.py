@@ -1,4 +1,4 @@
-"""``cotrunk plan``: how many parameters a plan has and who owns them."""
+"""``cotrunk plan``: the parameters of a sharing plan, and which tasks own them."""
 
 import re
 import shlex
@@ -38,7 +38,7 @@ PLAN_OPTIONS = {
     "heads": "",
     "freeze": "train.freeze=encoder",
 }
-"""Options that describe a plan without a config, each with the --set that does the same."""
+"""Options that describe a plan without a config, each with the equivalent --set."""
 
 
 def plan(arguments: Namespace) -> Document:
@@ -53,9 +53,7 @@ def _planned(arguments: Namespace) -> tuple[ParameterTable, dict[str, list[str]]
     given = {name: value for name, value in options.items() if value is not None}
     if arguments.config is None:
         if arguments.set:
-            raise UserError(
-                "--set changes a config, but none is given; give one, or use the other options"
-            )
+            raise UserError("--set needs a config to change; give one, or use the other options")
         return _planned_options(**given), {}
     if given:
         raise UserError(*(_says_already(name, given[name], arguments.config) for name in given))
@@ -108,8 +106,8 @@ def _task_names(text: str) -> list[str]:
     names = [name.strip() for name in text.split(",")]
     wrong = [name for name in names if not re.match(NAME, name)]
     if wrong or len(set(names)) < len(names):
-        finding = f"{wrong[0]!r} is not a name" if wrong else "one is there twice"
-        raise UserError(f"--tasks {text}: give different names, separated by commas; {finding}")
+        finding = f"{wrong[0]!r} is not a valid name" if wrong else "a name occurs twice"
+        raise UserError(f"--tasks {text}: give distinct names, separated by commas; {finding}")
     return names
 
 

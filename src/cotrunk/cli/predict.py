@@ -1,4 +1,4 @@
-"""``cotrunk predict``: an answer to every row of a file."""
+"""``cotrunk predict``: predictions for every row of a file."""
 
 import heapq
 import io
@@ -27,7 +27,7 @@ from cotrunk.kinds.task import Task
 from cotrunk.progress import OnProgress, ProgressUpdate, ignore_progress
 
 Readers = list[tuple[list[str], Rows]]
-"""Tasks that read a file alike, with its rows."""
+"""Tasks that read a file in the same way, with its rows."""
 
 MINBERT_NAME = "{task}-output.csv"
 BEGINNINGS = {b"{": ".jsonl", b"PAR1": ".parquet"}
@@ -38,23 +38,24 @@ def predict(arguments: Namespace) -> Document:
     if arguments.int8:
         to_int8(model.network)
     predictor = Predictor(model)
-    with _as_file(arguments.file) as path, _saying_which_option():
-        names = _able(arguments, model, path)
+    with _as_file(arguments.file) as path, _naming_the_option():
+        names = _usable_tasks(arguments, model, path)
         tasks = [model.network.tasks[name] for name in names]
         targets = _targets(arguments, names)
         readers = _readers(arguments, predictor, names, path)
         rows = _merged([predictor.answer_file(alike, rows) for alike, rows in readers], names)
-        with _telling_all_bad_rows(readers), progress.counting() as counter:
-            # A bar would mix with rows that are printed to the terminal.
+        with _listing_all_bad_rows(readers), progress.counting() as counter:
+            # A progress bar would mix with rows printed to the terminal.
             on_progress = (
                 counter if targets or arguments.json or not sys.stdout.isatty() else ignore_progress
             )
-            answered = _told(rows, readers, f"answering {_name_of(arguments.file)}", on_progress)
+            what = f"answering {_name_of(arguments.file)}"
+            answered = _reporting(rows, readers, what, on_progress)
             document = _write_answers(arguments, tasks, answered, targets)
     for alike, read in readers:
         if read.dropped_count:
-            count, first = plural(read.dropped_count, "bad row"), f"the first: {read.dropped[0]}"
-            say(f"note: {', '.join(alike)}: no answer for {count}, {first}")
+            count, first = plural(read.dropped_count, "bad row"), f"first: {read.dropped[0]}"
+            say(f"note: {', '.join(alike)}: skipped {count}; {first}")
     return document
 
 
@@ -64,7 +65,7 @@ def _name_of(file: str) -> str:
 
 @contextmanager
 def _as_file(name: str) -> Iterator[Path]:
-    """Standard input is copied to a file, because tasks with other columns read it again."""
+    """Standard input is copied to a file, because tasks with different columns read it again."""
     if name != "-":
         yield Path(name)
         return
@@ -79,8 +80,8 @@ def _as_file(name: str) -> Iterator[Path]:
 
 
 @contextmanager
-def _saying_which_option() -> Iterator[None]:
-    """Errors name the option of this command instead of the setting of a config."""
+def _naming_the_option() -> Iterator[None]:
+    """Errors name the option of this command instead of the config key."""
     try:
         yield
     except UserError as error:
@@ -89,8 +90,8 @@ def _saying_which_option() -> Iterator[None]:
 
 
 @contextmanager
-def _telling_all_bad_rows(readers: Readers) -> Iterator[None]:
-    """The first bad row ends the work; only then is the rest read, to list all bad rows."""
+def _listing_all_bad_rows(readers: Readers) -> Iterator[None]:
+    """The first bad row stops the prediction; then the rest is read to list all bad rows."""
     try:
         yield
     except UserError as error:
@@ -98,10 +99,10 @@ def _telling_all_bad_rows(readers: Readers) -> Iterator[None]:
         raise UserError(*(dict.fromkeys(wrong) or error.lines)) from None
 
 
-def _told(
+def _reporting(
     rows: Iterable[Answered], readers: Readers, what: str, on_progress: OnProgress
 ) -> Iterator[Answered]:
-    """Reports progress whenever more of the file has been read."""
+    """Passes rows on, and reports progress whenever more of the file has been read."""
     count, share = 0, 0.0
     for row in rows:
         read = min(rows.share for _, rows in readers)
@@ -121,34 +122,34 @@ def _refused(rows: Rows) -> Sequence[str]:
     return []
 
 
-def _able(arguments: Namespace, model: Model, path: Path) -> list[str]:
-    """The tasks asked for, otherwise all whose columns the file has."""
+def _usable_tasks(arguments: Namespace, model: Model, path: Path) -> list[str]:
+    """The tasks of --task, else all tasks whose columns the file has."""
     chosen, parts = chosen_tasks(arguments.task, model), model.unlabelled
     silent = [name for name in chosen if not model.network.tasks[name].labels.can_answer]
     if arguments.task:
         if silent:
-            raise UserError(f"--task {silent[0]}: has no answers, it is only trained on")
+            raise UserError(f"--task {silent[0]}: makes no predictions, it is only trained on")
         return chosen
     for name in silent:
-        say(f"note: {name} is skipped: it has no answers, it is only trained on")
+        say(f"note: {name} is skipped: it makes no predictions, it is only trained on")
     chosen = [name for name in chosen if name not in silent]
     if not chosen:
-        raise UserError(f"{arguments.folder}: none of the run's tasks has answers")
-    able, columns = [], []
+        raise UserError(f"{arguments.folder}: none of the run's tasks makes predictions")
+    usable, columns = [], []
     place = _name_of(arguments.file)
     for name in chosen:
         part = parts[name]
         with replace(part, path=path, called=place).open(part.texts) as table:
             columns = list(table.columns)
         if set(part.texts) <= set(columns):
-            able.append(name)
-    if not able:
+            usable.append(name)
+    if not usable:
         wanted = "; ".join(f"{name} reads {', '.join(parts[name].texts)}" for name in chosen)
-        raise UserError(f"{place}: has the columns {', '.join(columns)}, but {wanted}")
-    for name in (name for name in chosen if name not in able):
+        raise UserError(f"{place}: the columns are {', '.join(columns)}, but {wanted}")
+    for name in (name for name in chosen if name not in usable):
         missing = [text for text in parts[name].texts if text not in columns]
         say(f"note: {name} is skipped: {place} has no column {', '.join(missing)}")
-    return able
+    return usable
 
 
 def _readers(
@@ -165,7 +166,7 @@ def _readers(
 
 
 def _merged(groups: list[Iterator[Answered]], names: Sequence[str]) -> Iterator[Answered]:
-    """Answers to the same line as one row; a task that had to drop the line has none."""
+    """One row per line, with the answers of all tasks that did not skip it."""
     lines = heapq.merge(*groups, key=lambda row: row.line)
     for line, same in groupby(lines, key=lambda row: row.line):
         rows = list(same)
@@ -174,13 +175,13 @@ def _merged(groups: list[Iterator[Answered]], names: Sequence[str]) -> Iterator[
 
 
 def _targets(arguments: Namespace, names: Sequence[str]) -> dict[str, Path]:
-    """The file for each task's answers: one for all tasks, but one each in minbert's format."""
+    """The output file of each task: the same for all, but one each in minbert's format."""
     minbert, output = arguments.format == "minbert", arguments.output
     if minbert and not (len(names) == 1 and output and Path(output).suffix):
         folder = Path(output or ".")
         if folder.exists() and not folder.is_dir():
             raise UserError(
-                f"-o {folder}: is a file; minbert writes one file for each task, so give a folder"
+                f"-o {folder}: is a file; --format minbert writes a file per task, so give a folder"
             )
         if not folder.exists():
             refuse_bad_target(folder)
@@ -190,7 +191,7 @@ def _targets(arguments: Namespace, names: Sequence[str]) -> dict[str, Path]:
     path = Path(output)
     refuse_bad_target(path)
     if arguments.file != "-" and path.exists() and path.samefile(arguments.file):
-        raise UserError(f"-o {path}: is the input file; give another")
+        raise UserError(f"-o {path}: is the input file; choose another")
     if arguments.format is None and path.suffix.lstrip(".") not in WRITERS:
         endings = ", ".join(f".{kind}" for kind in WRITERS)
         raise UserError(f"-o {path}: the name must end in one of {endings}; or give --format")
@@ -208,7 +209,7 @@ def _write_answers(
     if not targets:
         WRITERS[arguments.format or "csv"](tasks, rows, sys.stdout)
         return {}
-    answered = list(rows)  # so that nothing is written if a row is bad
+    answered = list(rows)  # all before writing, so that nothing is written if a row is bad
     if arguments.format == "minbert":
         for task in tasks:
             text = io.StringIO()

@@ -1,4 +1,4 @@
-"""``cotrunk train``: a config into a run folder, or a run that goes on."""
+"""``cotrunk train``: start a run, or resume one."""
 
 import signal
 from argparse import Namespace
@@ -67,7 +67,7 @@ def train_into(
     resume: bool = False,
     force: bool = False,
 ) -> Document:
-    """Train into a run folder, or go on there, and show it."""
+    """Train into a run folder, or resume the run there, and show the progress."""
     interrupt, display = Interrupt(), _Display()
     events = train_settings(
         settings,
@@ -87,12 +87,12 @@ def train_into(
         with interruptible(RunFolder(out), interrupt), watching as watch:
             display.counter = watch.counter
             finished = progress.follow(events, watch)
-    say(f"{title}: the run is in {out}")
+    say(f"{title}: run saved in {out}")
     return _document(finished)
 
 
 class _Display:
-    """What progress is shown by: one counter before training, another one within."""
+    """Shows progress: with one counter before training, with another during it."""
 
     counter: OnProgress
 
@@ -124,11 +124,11 @@ def _document(finished: Finished) -> Document:
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """SIGTERM, or a terminal that closes, ends what is done here as Ctrl-C does: cleared away."""
+    """SIGTERM or a closed terminal end this block as Ctrl-C does, with all cleanup."""
     signals = [signal.SIGTERM, *hangup()]
 
     def end(number: int, _frame: object) -> None:
-        for each in signals:  # another one would cut the clearing short
+        for each in signals:  # a second signal would interrupt the cleanup
             signal.signal(each, signal.SIG_IGN)
         raise SystemExit(128 + number)
 
@@ -138,15 +138,15 @@ def terminable() -> Iterator[None]:
 
 @contextmanager
 def interruptible(run: RunFolder, interrupt: Interrupt) -> Iterator[None]:
-    """Signals ask the training to stop after its step; a second one stops at once."""
+    """A signal stops training after the current step; a second one stops it immediately."""
 
     def ask(number: int, _frame: object) -> None:
         if interrupt.signal is None:
             interrupt.signal = number
             say_at_once(
-                "stopping: a step that was begun is ended and saved; once more to stop at once"
+                "stopping: finishing this step and saving; interrupt again to stop immediately"
             )
-        elif number != signal.SIGHUP:  # which comes twice: from the shell and from the kernel
+        elif number != signal.SIGHUP:  # SIGHUP comes twice: from the shell and from the kernel
             raise SystemExit(128 + number)
 
     with handling_signals([signal.SIGINT, signal.SIGTERM, *hangup()], ask):
@@ -154,6 +154,6 @@ def interruptible(run: RunFolder, interrupt: Interrupt) -> Iterator[None]:
             yield
         except Interrupted as stopped:
             saved = any(run.checkpoints.iterdir())
-            after = "goes on from here" if saved else "starts over: no step was made yet"
+            after = "continues from here" if saved else "starts over: no step was finished"
             say(f"stopped; --resume {after}")
             raise SystemExit(128 + stopped.signal) from None

@@ -1,4 +1,4 @@
-"""The trained run that ``evaluate`` and ``predict`` are given."""
+"""Loads the trained run of ``evaluate`` and ``predict``."""
 
 from argparse import Namespace
 from collections.abc import Sequence
@@ -26,5 +26,5 @@ def chosen_tasks(names: Sequence[str], model: Model) -> list[str]:
     unknown = [name for name in names if name not in known]
     if unknown:
         hint = did_you_mean(unknown[0], known)
-        raise UserError(f"--task {unknown[0]}: the run's tasks are {', '.join(known)}{hint}")
+        raise UserError(f"--task {unknown[0]}: must be one of {', '.join(known)}{hint}")
     return list(dict.fromkeys(names)) or known

@@ -66,7 +66,7 @@ def wrong_keep(keep: str, tasks: Mapping[str, str], kinds: Kinds) -> list[str]:
     if keep in known:
         return []
     if keep in tasks:
-        why = f"a task of kind {tasks[keep]} cannot choose the best checkpoint of other kinds"
+        why = f"kind {tasks[keep]} cannot choose the best checkpoint if there are other kinds"
         return [f"train.keep = {keep!r}: {why}; use one of {', '.join(known)}"]
     hint = did_you_mean(keep, known)
     return [f"train.keep = {keep!r}: must be one of {', '.join(known)}{hint}"]

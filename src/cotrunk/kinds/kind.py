@@ -145,7 +145,7 @@ class Kind:
         """The loss a task asks for, or the default; ``ValueError`` if the kind lacks it."""
         chosen = name or self.losses[0]
         if chosen not in self.losses:
-            raise ValueError(f"loss = {chosen!r}: must be one of {', '.join(self.losses)}")
+            raise ValueError(f"loss = {chosen!r}: must be {' or '.join(self.losses)}")
         if smoothing and chosen not in self.smoothed_losses:
             raise ValueError(f"label_smoothing needs a cross-entropy loss, not {chosen}")
         return chosen

@@ -1,4 +1,4 @@
-"""What people see: tables on standard output, messages on standard error."""
+"""Tables on standard output, messages on standard error."""
 
 import json
 import math
@@ -20,13 +20,13 @@ WIDEST = 1000
 
 class _Out(Console):
     def on_broken_pipe(self) -> None:
-        raise BrokenPipeError  # rich would exit with 1, but the reader has just seen enough
+        raise BrokenPipeError  # rich would exit with 1, but a closed pipe is not an error
 
 
 def out() -> Console:
-    """A table is as wide as it needs to be: the terminal may wrap it, nothing is cut.
+    """A console that never truncates tables; the terminal may wrap them.
 
-    Names and texts are shown as they are, brackets and colons included.
+    Names and texts are printed verbatim: brackets are not markup, colons not emoji.
     """
     return _Out(highlight=False, markup=False, emoji=False, soft_wrap=True, width=WIDEST)
 
@@ -36,12 +36,12 @@ def say(message: str) -> None:
 
 
 def err() -> IO[str]:
-    """Beside a bar, rich puts a stream of its own in the place of standard error."""
+    """Standard error itself: while a bar is shown, rich replaces ``sys.stderr``."""
     return cast("IO[str]", IgnoreBrokenPipe(getattr(sys.stderr, "rich_proxied_file", sys.stderr)))
 
 
 def note_unfinished(folder: Path, which: str) -> None:
-    """Before a network is used that more training may replace."""
+    """Say that training has not finished, before its network is used."""
     if note := unfinished(folder, which):
         say(f"note: {note}")
 
@@ -56,7 +56,7 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> 
 
 
 def number(value: float | None) -> str:
-    """A score; ``-`` where there is none, as for the correlation of a constant."""
+    """A score; ``-`` if it is undefined, such as the correlation of a constant."""
     return "-" if value is None or math.isnan(value) else f"{value:.3f}"
 
 

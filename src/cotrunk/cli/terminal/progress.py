@@ -28,7 +28,7 @@ LIVE_EVERY_SECONDS = 0.2
 
 @contextmanager
 def counting() -> Iterator["Counter"]:
-    """Show the progress of work that reports it, if it takes long enough."""
+    """A progress callback that shows a bar or lines, if the work takes long enough."""
     counter = Counter(_bar() if sys.stderr.isatty() else None)
     try:
         yield counter
@@ -41,26 +41,26 @@ class Counter:
 
     def __init__(self, bar: Progress | None) -> None:
         self.first, self.rows, self.share = ProgressUpdate("", 0, 0.0), 0, 0.0
-        self.begun = self.said = time.monotonic()
+        self.started = self.last_shown = time.monotonic()
         self.bar = bar
-        self.shown: TaskID | None = None
+        self.bar_task: TaskID | None = None
 
     def __call__(self, done: ProgressUpdate) -> None:
         now = time.monotonic()
         if done.what != self.first.what or done.share < self.share or self.share == 1:
             self._clear()
             self.first, self.rows = done, 0
-            self.begun = self.said = now
+            self.started = self.last_shown = now
         self.rows += done.rows
         self.share = done.share
-        if now - self.said >= (LIVE_EVERY_SECONDS if self.bar else PLAIN_EVERY_SECONDS):
-            self.said = now
-            self._show(now - self.begun)
+        if now - self.last_shown >= (LIVE_EVERY_SECONDS if self.bar else PLAIN_EVERY_SECONDS):
+            self.last_shown = now
+            self._show(now - self.started)
         if done.share == 1:
             self._clear()
 
     def _show(self, seconds: float) -> None:
-        """``seconds`` since the first report; how long its rows took is not known."""
+        """``seconds`` since the first update; how long its own rows took is unknown."""
         rows, what = plural(self.rows, "row"), self.first.what
         if self.bar is None:
             pace = f"{(self.rows - self.first.rows) / seconds:,.0f} rows/s"
@@ -68,15 +68,15 @@ class Counter:
             left = f", {seconds / done * (1 - self.share):.0f} s left" if done > 0 else ""
             say(f"{what}: {rows} ({self.share:.0%}), {pace}{left}")
             return
-        if self.shown is None:
-            self.shown = self.bar.add_task(what, total=1.0, count=rows, losses="")
+        if self.bar_task is None:
+            self.bar_task = self.bar.add_task(what, total=1.0, count=rows, losses="")
             self.bar.start()
-        self.bar.update(self.shown, completed=self.share, count=rows, refresh=True)
+        self.bar.update(self.bar_task, completed=self.share, count=rows, refresh=True)
 
     def _clear(self) -> None:
-        if self.bar is not None and self.shown is not None:
-            self.bar.remove_task(self.shown)
-            self.shown = None
+        if self.bar is not None and self.bar_task is not None:
+            self.bar.remove_task(self.bar_task)
+            self.bar_task = None
 
     def close(self) -> None:
         if self.bar is not None:
@@ -99,7 +99,7 @@ def _bar() -> Progress:
 
 
 class Watch(Protocol):
-    """Shows a training; ``counter`` shows what happens between steps."""
+    """Shows a training run; ``counter`` shows long operations between steps."""
 
     counter: Counter
 
@@ -113,19 +113,19 @@ class Watch(Protocol):
 
 
 def watching(title: str, *, steps: int, start: int) -> Watch:
-    """For a training that is at step ``start``."""
+    """Shows a training run that starts, or resumes, at step ``start``."""
     return _Live(title, steps, start) if sys.stderr.isatty() else _Plain(title, steps)
 
 
 def follow(events: Iterable[Event], watch: Watch) -> Finished:
-    """Drive a training to its end, showing where it is."""
-    said: set[tuple[str, str]] = set()
+    """Run a training to its end and show its progress; each finding is printed once."""
+    printed: set[tuple[str, str]] = set()
     for event in events:
         match event:
             case Stepped() | Evaluated():
                 for finding in event.findings:
-                    if (finding.name, finding.place) not in said:
-                        said.add((finding.name, finding.place))
+                    if (finding.name, finding.place) not in printed:
+                        printed.add((finding.name, finding.place))
                         say(f"warning: {finding}")
                 if isinstance(event, Stepped):
                     watch.stepped(event)
@@ -148,7 +148,7 @@ def _scores(event: Evaluated) -> str:
 
 
 class _Live:
-    """A bar with the time left and the last losses, and one for what happens between steps."""
+    """A bar with the time left and the last losses, and one for long operations in between."""
 
     def __init__(self, title: str, steps: int, start: int) -> None:
         self.bar, self.steps = _bar(), steps
@@ -178,7 +178,7 @@ class _Plain:
         self.title, self.steps = title, steps
         self.first: tuple[int, float] | None = None
         self.counter = Counter(None)
-        self.begun, self.said = time.monotonic(), -PLAIN_EVERY_SECONDS
+        self.started, self.last_shown = time.monotonic(), -PLAIN_EVERY_SECONDS
 
     def __enter__(self) -> Self:
         return self
@@ -188,11 +188,11 @@ class _Plain:
 
     def stepped(self, event: Stepped) -> None:
         """Time is measured from the first step, because encoding may come before it."""
-        seconds = time.monotonic() - self.begun
+        seconds = time.monotonic() - self.started
         self.first = self.first or (event.step, seconds)
-        if seconds - self.said < PLAIN_EVERY_SECONDS and event.step < self.steps:
+        if seconds - self.last_shown < PLAIN_EVERY_SECONDS and event.step < self.steps:
             return
-        self.said = seconds
+        self.last_shown = seconds
         steps, spent = event.step - self.first[0], seconds - self.first[1]
         left = f"{spent / steps * (self.steps - event.step):.0f} s left, " if steps else ""
         say(

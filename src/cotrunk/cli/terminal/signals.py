@@ -11,7 +11,7 @@ Handler = Callable[[int, object], None]
 
 @contextmanager
 def handling_signals(signals: Sequence[signal.Signals], handler: Handler) -> Iterator[None]:
-    """Only the main thread can set handlers; in another thread signals are left alone."""
+    """Only the main thread can set handlers; in other threads this does nothing."""
     if current_thread() is not main_thread():
         yield
         return
@@ -30,6 +30,6 @@ def hangup() -> list[signal.Signals]:
 
 
 def say_at_once(message: str) -> None:
-    """Write past all buffers: a signal may come in the middle of a buffered write."""
+    """Write without buffering: a signal may arrive in the middle of a buffered write."""
     with suppress(OSError):
         os.write(2, f"{message}\n".encode())

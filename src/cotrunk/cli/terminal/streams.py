@@ -1,4 +1,4 @@
-"""Standard streams that may be closed, before we start or while we run."""
+"""Standard streams that are closed at the start, or while a command runs."""
 
 import os
 import sys
@@ -6,7 +6,7 @@ from typing import TextIO
 
 
 def open_closed_ones() -> None:
-    """Reopen closed ones (``2>&-``), because the next file we open would get their number."""
+    """Reopen closed streams (``2>&-``): otherwise the next open file would get their number."""
     for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
         if getattr(sys, name) is None:
             _to_dev_null(number)
@@ -14,7 +14,7 @@ def open_closed_ones() -> None:
 
 
 def silence(stream: TextIO) -> None:
-    """Discard what is buffered and all that follows."""
+    """Discard what is buffered and everything written later."""
     _to_dev_null(stream.fileno())
 
 
@@ -26,7 +26,7 @@ def _to_dev_null(number: int) -> None:
 
 
 class IgnoreBrokenPipe:
-    """A stream whose reader may go away: what is written after that is lost, without an error."""
+    """A stream that discards output without an error once its reader is gone."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream

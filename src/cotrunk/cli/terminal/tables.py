@@ -16,15 +16,15 @@ Document = Mapping[str, Any]
 BAR = 24
 
 LEAST_SECONDS = 1.0
-"""CPU time below which a ratio means nothing."""
+"""CPU time below which a ratio is meaningless."""
 
 
 def show_scores(title: str, document: Document) -> None:
-    """A row per task, then both overall scores."""
+    """One row per task, then both overall scores."""
     rows = []
     for task, s in document["scores"].items():
         rows.append([task, with_interval(s["score"], s["low"], s["high"])])
-        # A score that is no part of the overall one is read beside its other metrics.
+        # A task outside the overall score shows all its metrics.
         if s["unit"] is None and s["score"] is not None:
             others = (name for name in s["more"] if name != s["metric"])
             rows += [[f"{task}, {name}", number(s["more"][name])] for name in others]
@@ -33,7 +33,7 @@ def show_scores(title: str, document: Document) -> None:
 
 
 def show_int8(title: str, document: Document) -> None:
-    """float32 and int8 side by side, and how much faster the latter was."""
+    """float32 and int8 side by side, with their CPU times."""
     exact, int8 = document["scores"], document["int8"]
     rows = []
     for task, rough in int8["tasks"].items():
@@ -53,8 +53,8 @@ def show_int8(title: str, document: Document) -> None:
     out().print(table(title, columns, rows))
     spent, now = (int8["cpu_seconds"][kind] for kind in ("float32", "int8"))
     enough = now >= LEAST_SECONDS
-    less = f"{int8['times_less']:.2f} times less" if enough else "too few rows for a ratio"
-    out().print(f"int8 took {now:.1f} CPU seconds instead of {spent:.1f}, {less}")
+    ratio = f"{int8['times_less']:.2f} times faster" if enough else "too few rows for a ratio"
+    out().print(f"CPU seconds: int8 {now:.1f}, float32 {spent:.1f} ({ratio})")
     out().print("changed: share of answers that differ (scores: mean absolute difference)")
 
 
@@ -65,7 +65,7 @@ def show_worst(worst: Mapping[str, Sequence[Document]]) -> None:
         for row in rows:
             label, predicted = (_short(row[key]) for key in ("label", "prediction"))
             out().print(
-                f"line {row['line']}, id {row['id']}: {predicted} instead of {label}, "
+                f"line {row['line']}, id {row['id']}: predicted {predicted}, gold {label}, "
                 f"error {row['error']:.3f}"
             )
             for text in row["texts"]:
@@ -91,7 +91,7 @@ def show_plan(parameter_table: ParameterTable, reads: Mapping[str, Sequence[str]
 
 
 def show_dry_run(document: Document) -> None:
-    """A row per epoch and task."""
+    """One row per epoch and task."""
     rows = []
     for epoch in document["sampling"]:
         name = str(epoch["epoch"] + 1)
@@ -132,13 +132,13 @@ def show_demo(runs: Sequence[Document], baselines: Mapping[str, float]) -> None:
     tasks = list(baselines)
     rows = []
     for run in runs:
-        nothing = dict.fromkeys(("score", "low", "high"))  # a run need not have been evaluated
-        shown = [run["scores"].get(task, nothing) for task in tasks]
+        none = dict.fromkeys(("score", "low", "high"))  # the run was not evaluated
+        scores = [run["scores"].get(task, none) for task in tasks]
         rows.append(
             [
                 run["plan"],
                 run["sharing"],
-                *(with_interval(s["score"], s["low"], s["high"]) for s in shown),
+                *(with_interval(s["score"], s["low"], s["high"]) for s in scores),
                 number(run["overall"]["official"]),
                 f"{run['parameters']:,}",
                 f"{run['seconds']:.0f}",
@@ -155,15 +155,15 @@ def show_check(task: Task, splits: Document) -> None:
         lengths = "  ".join(f"{name} {value}" for name, value in report["lengths"].items())
         rows = [
             ["rows", f"{report['rows']:,}"],
-            ["dropped as bad", f"{report['dropped']:,}"],
-            ["without label", f"{report['unlabelled']:,}"],
+            ["bad rows skipped", f"{report['dropped']:,}"],
+            ["rows without a label", f"{report['unlabelled']:,}"],
             ["tokens", lengths],
-            ["repeated rows", f"{report['duplicate_rows']:,}"],
-            ["texts with several labels", f"{report['conflicting_texts']:,}"],
-            ["repeated ids", f"{report['duplicate_ids']:,}"],
+            ["duplicate rows", f"{report['duplicate_rows']:,}"],
+            ["texts with conflicting labels", f"{report['conflicting_texts']:,}"],
+            ["duplicate ids", f"{report['duplicate_ids']:,}"],
         ]
         if report["rows_in_train"] is not None:
-            rows.append(["also in train", f"{report['rows_in_train']:,}"])
+            rows.append(["rows also in train", f"{report['rows_in_train']:,}"])
         made = table(f"{task.name}, {split}", ["", ""], rows)
         made.show_header = False
         out().print(made)
@@ -187,7 +187,7 @@ def _histogram(labels: Mapping[str, int]) -> str:
 
 
 def draw_owners(plan: Plan, reads: Mapping[str, Sequence[str]]) -> str:
-    """The network from the top down; tasks that share a copy are in one box."""
+    """The network from top to bottom; tasks that share a copy are in one box."""
     width = max(7, *(len(task) + 2 for task in plan.tasks))
     heads = tuple(frozenset([task]) for task in plan.tasks)
     runs = [*_runs(plan), ("heads", heads)]
@@ -198,7 +198,7 @@ def draw_owners(plan: Plan, reads: Mapping[str, Sequence[str]]) -> str:
 
 
 def _runs(plan: Plan) -> list[tuple[str, Partition]]:
-    """All below the heads; depths of one series that have equal owners are one line."""
+    """All places below the heads; depths of one series with the same owners are one line."""
     runs: list[list[Place]] = []
     for place in plan.places:
         last = next((run for run in reversed(runs) if run[0].series == place.series), None)
@@ -217,9 +217,9 @@ def _span(run: Sequence[Place]) -> str:
 
 
 def _boxes(partition: Partition, tasks: Sequence[str], width: int) -> str:
-    """Boxes side by side; a group that is torn apart by the order of tasks is marked by letter.
+    """Boxes side by side; a group whose tasks are not adjacent is marked by a letter.
 
-    A task without a copy, such as a pooler it does not read, has a gap.
+    A task without a copy, for example of a pooler that it does not use, has a gap.
     """
     owner = {task: index for index, group in enumerate(partition) for task in group}
     cells: list[list[str]] = []
@@ -229,13 +229,13 @@ def _boxes(partition: Partition, tasks: Sequence[str], width: int) -> str:
         else:
             cells.append([task])
     owned = [cell for cell in cells if cell[0] in owner]
-    torn = {owner[cell[0]] for cell in owned if len(cell) < len(partition[owner[cell[0]]])}
+    split = {owner[cell[0]] for cell in owned if len(cell) < len(partition[owner[cell[0]]])}
     boxes = []
     for cell in cells:
         if cell[0] not in owner:
             boxes.append(" " * (width + 2))
             continue
-        mark = f" {chr(ord('a') + owner[cell[0]] % 26)}" if owner[cell[0]] in torn else ""
+        mark = f" {chr(ord('a') + owner[cell[0]] % 26)}" if owner[cell[0]] in split else ""
         room = (width + 2) * len(cell) - 2
         boxes.append("[" + f"{'+'.join(cell)}{mark}"[:room].center(room) + "]")
     return "".join(boxes)

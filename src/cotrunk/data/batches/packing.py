@@ -1,4 +1,4 @@
-"""Sequences laid end to end, sorted by length, with no padding.
+"""Sequences concatenated without padding, sorted by length.
 
 Shapes: T tokens, S sequences, R rows, N sequences of a bucket, L the longest of them.
 """
@@ -16,9 +16,9 @@ MOST_BUCKETS = 8
 
 @dataclass(frozen=True)
 class Bucket:
-    """Neighbouring sequences that attention pads to one length: ``rows x longest`` cells.
+    """Adjacent sequences that attention pads to one length: ``rows x longest`` cells.
 
-    ``padding_NL`` is -inf in cells without a token; None where all lengths are equal.
+    ``padding_NL`` is -inf in cells without a token; None if all lengths are equal.
     """
 
     rows: int
@@ -39,11 +39,11 @@ class Bucket:
 
 @dataclass(frozen=True, eq=False)
 class Packed:
-    """The tokens of many sequences in one row; sequence s starts at ``first_S[s]``.
+    """The tokens of many sequences, concatenated; sequence s starts at ``first_S[s]``.
 
-    ``place_S`` gives, for the sequences in the order they came, where they now stand. The cells of
-    all buckets lie end to end too: the sequence of token t has those from ``begin_T[t]`` on, as
-    many as the ``longest_T[t]`` of its bucket. ``layouts`` are for attention to remember.
+    ``place_S`` maps the original order of sequences to the packed order. The padded cells of all
+    buckets are concatenated, too: the sequence of token t has ``longest_T[t]`` cells from
+    ``begin_T[t]`` on. ``layouts`` caches attention's padded layout, by number of heads.
     """
 
     token_T: Tensor
@@ -75,12 +75,12 @@ class Packed:
 
 @dataclass(frozen=True)
 class RowIndex:
-    """Where the rows of a batch find their sequences.
+    """Which sequences of a packed batch belong to each row.
 
-    For every row the place of its one sequence, or of its two when a pair is encoded separately.
-    ``swapped``: the two are one joined pair in both orders, whose answers are to be averaged.
-    Tasks about tokens have ``site_N``, the packed tokens they are about, and ``count_R`` of them
-    in each row.
+    ``places`` has the sequence of every row, or two if the texts of a pair are encoded separately.
+    ``swapped``: the two are a joined pair in both orders, whose answers are averaged. Tasks about
+    tokens have ``site_N``, the positions of their sites among the packed tokens, and ``count_R``,
+    the number of sites of each row.
     """
 
     places: tuple[Tensor, ...]
@@ -95,7 +95,7 @@ class RowIndex:
 
 
 def pack(sequences: Sequence[np.ndarray], segments: Sequence[np.ndarray]) -> Packed:
-    """Lay the sequences (token ids and segment ids each) end to end, shortest first."""
+    """Concatenate sequences (token ids and segment ids), shortest first."""
     length = np.fromiter(map(len, sequences), np.int64, len(sequences))
     order = np.argsort(length, kind="stable")
     sorted_length = length[order]
@@ -120,7 +120,7 @@ def pack(sequences: Sequence[np.ndarray], segments: Sequence[np.ndarray]) -> Pac
 
 
 def bucket_ends(lengths: np.ndarray, most: int = MOST_BUCKETS) -> list[int]:
-    """Where to end each bucket so that the sum of rows x longest^2 is least.
+    """Where to end each bucket to minimise the sum of rows x longest^2.
 
     Dynamic programming over the distinct values of the sorted ``lengths``.
     """

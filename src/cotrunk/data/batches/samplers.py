@@ -1,6 +1,6 @@
-"""How an epoch is filled: which tasks, how often, in which order.
+"""Samplers: which tasks an epoch has, how often and in which order.
 
-Tasks that run out begin again, newly shuffled, so no task ends an epoch unless its sampler says so.
+A task that runs out starts over, shuffled again; only some samplers end the epoch there.
 Epochs count from 0.
 """
 
@@ -17,13 +17,13 @@ from cotrunk.errors import UserError
 
 @dataclass(frozen=True)
 class Sampler:
-    """How an epoch is filled; every field is a number a user wrote. At most one sets the length.
+    """A sampler and its options, as the user wrote them.
 
-    ``steps_per_epoch`` counts optimizer steps. ``batches_per_epoch`` counts batches of every task:
-    as many steps where each step has all tasks, times the number of tasks where a step has one.
-    ``share_of_data`` is a share of the epoch that the sampler has by itself.
-    ``shares`` are the shares of the batches that some tasks have, whatever their size; the others
-    divide the rest. Only samplers that draw have them.
+    At most one option sets the length of an epoch: ``steps_per_epoch`` counts optimizer steps,
+    ``batches_per_epoch`` batches of every task (if a step has only one task, this is multiplied by
+    the number of tasks), and ``share_of_data`` is a share of the sampler's default length.
+    ``shares`` fixes the share of batches of some tasks; the others divide the rest. Only samplers
+    that draw at random use it.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Sampler:
 
 @dataclass(frozen=True)
 class Epoch:
-    """What a sampler is asked to fill: epoch ``number`` of ``epochs``."""
+    """The input of a sampler: epoch ``number`` of ``epochs``."""
 
     sampler: Sampler
     sizes: Mapping[str, int]
@@ -54,7 +54,7 @@ class Epoch:
 
     @property
     def batches(self) -> dict[str, int]:
-        """How many batches one pass over each task is."""
+        """The number of batches in one pass over each task."""
         return {task: math.ceil(size / self.batch[task]) for task, size in self.sizes.items()}
 
 
@@ -63,9 +63,9 @@ Draw = Callable[[], NDArray[np.int64]]
 
 @dataclass(frozen=True)
 class EpochPlan:
-    """A sampler's answer: each task's share of the batches, and the tasks of every step.
+    """The output of a sampler: each task's share of the batches, and the tasks of every step.
 
-    ``draw`` gives the number of each step's one task, on demand; None: every step has all tasks.
+    ``draw`` returns the index of each step's only task; None: every step has all tasks.
     """
 
     shares: Mapping[str, float]
@@ -76,22 +76,22 @@ class EpochPlan:
 
 
 def together(epoch: Epoch) -> EpochPlan:
-    """Every step has one batch of each task; an epoch shows about as many rows as the data hold."""
+    """Every step has one batch of each task; an epoch has about as many rows as the data."""
     return _all_tasks(epoch, math.ceil(sum(epoch.batches.values()) / len(epoch.sizes)))
 
 
 def largest(epoch: Epoch) -> EpochPlan:
-    """Every step has one batch of each task, until the task with most batches is used up."""
+    """Every step has one batch of each task, until the task with the most batches ends."""
     return _all_tasks(epoch, max(epoch.batches.values()))
 
 
 def smallest(epoch: Epoch) -> EpochPlan:
-    """Every step has one batch of each task, until the task with fewest batches is used up."""
+    """Every step has one batch of each task, until the task with the fewest batches ends."""
     return _all_tasks(epoch, min(epoch.batches.values()))
 
 
 def scaled(epoch: Epoch) -> EpochPlan:
-    """n = most batches; a task's batch is ceil(N/n), its loss times (sum of the others' / own)."""
+    """n = most batches; a task's batch size is ceil(N/n), its loss factor (others' rows / own)."""
     steps = max(epoch.batches.values())
     rows = {task: math.ceil(size / steps) for task, size in epoch.sizes.items()}
     everyone = sum(rows.values())
@@ -101,7 +101,7 @@ def scaled(epoch: Epoch) -> EpochPlan:
 
 
 def sequential(epoch: Epoch) -> EpochPlan:
-    """One pass over the first task, then one over the second, in the order given."""
+    """One pass over the first task, then one over the second, in the order of the config."""
     passes = {task: _share(batches, epoch.sampler) for task, batches in epoch.batches.items()}
     if epoch.sampler.batches_per_epoch is not None:
         passes = dict.fromkeys(passes, epoch.sampler.batches_per_epoch)
@@ -112,7 +112,7 @@ def sequential(epoch: Epoch) -> EpochPlan:
 
 
 def round_robin(epoch: Epoch) -> EpochPlan:
-    """One task per step, each in its turn; an epoch begins where the last one stopped."""
+    """One task per step, in turn; an epoch starts where the last one stopped."""
     steps, tasks = _one_task_steps(epoch), len(epoch.sizes)
     first = epoch.number * steps
     return _plain(epoch, _even(epoch.sizes), steps, lambda: np.arange(first, first + steps) % tasks)
@@ -159,7 +159,7 @@ SAMPLERS: dict[str, Callable[[Epoch], EpochPlan]] = {
 
 ALL_TASKS_PER_STEP = frozenset({"together", "largest", "smallest", "scaled"})
 DRAWN = frozenset({"proportional", "sqrt", "power", "annealed", "temperature"})
-"""Each step's one task is drawn at random."""
+"""Each step's only task is drawn at random."""
 READ_BY = {"alpha": "power", "temperature": "temperature", "cap": "temperature"}
 """Options that belong to one sampler."""
 
@@ -186,7 +186,7 @@ def _drawn(epoch: Epoch, alpha: float) -> EpochPlan:
 def _with_fixed(
     shares: NDArray[np.float64], tasks: Sequence[str], fixed: Mapping[str, float]
 ) -> NDArray[np.float64]:
-    """The tasks that are not ``fixed`` divide what is left as ``shares`` says."""
+    """The tasks that are not ``fixed`` divide the rest in proportion to ``shares``."""
     if not fixed:
         return shares
     is_free = np.array([task not in fixed for task in tasks])
@@ -234,12 +234,12 @@ def _wrong_names(sampler: Sampler) -> list[str]:
     for key, reader in READ_BY.items():
         value = getattr(sampler, key)
         if sampler.name != reader and value != usual[key].default:
-            only = f'only sampling = "{reader}" reads it, but sampling is "{sampler.name}"'
+            only = f'only used if sampling = "{reader}", but sampling is "{sampler.name}"'
             wrong.append(f"{key} = {value}: {only}")
     if sampler.name == "sequential" and sampler.steps_per_epoch is not None:
         wrong.append(
-            f'steps_per_epoch = {sampler.steps_per_epoch}: sampling = "sequential" goes task by '
-            "task; give batches_per_epoch instead"
+            f'steps_per_epoch = {sampler.steps_per_epoch}: not used if sampling = "sequential"; '
+            "set batches_per_epoch instead"
         )
     return wrong
 
@@ -247,19 +247,19 @@ def _wrong_names(sampler: Sampler) -> list[str]:
 def _wrong_numbers(sampler: Sampler) -> list[str]:
     wrong = []
     if not 0.0 <= sampler.alpha <= 1.0:
-        wrong.append(f"alpha = {sampler.alpha} is not in [0, 1]")
+        wrong.append(f"alpha = {sampler.alpha}: must be in [0, 1]")
     if not sampler.temperature >= 1.0:
-        wrong.append(f"temperature = {sampler.temperature} is not 1 or more")
+        wrong.append(f"temperature = {sampler.temperature}: must be 1 or more")
     counts = {
         name: getattr(sampler, name) for name in ("cap", "steps_per_epoch", "batches_per_epoch")
     }
     for name, count in counts.items():
         if count is not None and count < 1:
-            wrong.append(f"{name} = {count} is not 1 or more")
+            wrong.append(f"{name} = {count}: must be 1 or more")
     if sampler.share_of_data is not None and not 0.0 < sampler.share_of_data <= 1.0:
-        wrong.append(f"share_of_data = {sampler.share_of_data} is not in (0, 1]")
+        wrong.append(f"share_of_data = {sampler.share_of_data}: must be in (0, 1]")
     lengths = ("steps_per_epoch", "batches_per_epoch", "share_of_data")
     given = [name for name in lengths if getattr(sampler, name) is not None]
     if len(given) > 1:
-        wrong.append(f"{' and '.join(given)} each set the length of an epoch; give one")
+        wrong.append(f"{' and '.join(given)} each set the length of an epoch; keep only one")
     return wrong

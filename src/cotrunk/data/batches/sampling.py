@@ -15,7 +15,7 @@ from cotrunk.errors import UserError
 
 @dataclass(frozen=True, slots=True)
 class BatchSpec:
-    """The ``index``-th batch of a task in this epoch; its loss is multiplied by ``factor``."""
+    """Batch number ``index`` of a task in this epoch; its loss is multiplied by ``factor``."""
 
     task: str
     index: int
@@ -25,7 +25,7 @@ class BatchSpec:
 
 @dataclass(frozen=True)
 class EpochBatches(Sequence[tuple[BatchSpec, ...]]):
-    """The batches of every optimizer step of an epoch, made when asked for: steps can be many."""
+    """The batches of every optimizer step of an epoch, computed on access: there can be many."""
 
     plan: EpochPlan
 
@@ -42,7 +42,7 @@ class EpochBatches(Sequence[tuple[BatchSpec, ...]]):
         return isinstance(other, EpochBatches) and list(self) == list(other)
 
     def counts(self) -> dict[str, int]:
-        """How many batches of each task there are."""
+        """The number of batches of each task."""
         if self._task_S is None:
             return dict.fromkeys(self._tasks, len(self))
         found = np.bincount(self._task_S, minlength=len(self._tasks))
@@ -71,7 +71,7 @@ class EpochBatches(Sequence[tuple[BatchSpec, ...]]):
 
 
 class Plan(TypedDict):
-    """An epoch before it is run. ``rows`` are those of a full batch, ``factors`` of the losses."""
+    """An epoch before it is run. ``rows``: size of a full batch; ``factors``: of the losses."""
 
     epoch: int
     probabilities: dict[str, float]
@@ -120,7 +120,7 @@ def dry_run(
     seed: int,
     epochs: int,
 ) -> list[Plan]:
-    """What a run will see, epoch by epoch; the counts are those of ``epoch_batches``."""
+    """The batches of a run, epoch by epoch, counted as in ``epoch_batches``."""
     plans = []
     for epoch in range(epochs):
         plan = _fill(sampler, sizes, batch=batch, seed=seed, epoch=epoch, epochs=epochs)
@@ -158,10 +158,10 @@ def _fill(
     return SAMPLERS[sampler.name](Epoch(sampler, sizes, batches, seed, epoch, epochs))
 
 
-# A step asks for a batch of each task in turn, so fewer places than tasks would never hit.
+# A step takes a batch of each task in turn, so a cache with fewer entries than tasks never hits.
 @lru_cache(maxsize=32)
 def _orders(seed: int, task: str, size: int) -> Callable[[int, int], NDArray[np.uint32]]:
-    """A task's shuffles. Only the last is kept: of two million rows it takes 8 MB."""
+    """A task's row orders. Only the last one is cached: 8 MB for two million rows."""
 
     @lru_cache(maxsize=1)
     def order(epoch: int, passes: int) -> NDArray[np.uint32]:

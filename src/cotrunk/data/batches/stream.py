@@ -1,4 +1,4 @@
-"""The batches of a step. The only position in the stream is the number of the step."""
+"""The batches of every step. The step number is the only state, so any step can be resumed."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,7 +37,7 @@ class Steps(Sequence[tuple[BatchSpec, ...]]):
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows of one task. ``share`` is what this batch counts for in its step's loss."""
+    """Rows of one task. ``share`` is the weight of this batch in the loss of its step."""
 
     task: str
     rows: np.ndarray
@@ -61,7 +61,7 @@ class Stream:
 
     @cached_property
     def epoch_ends(self) -> list[int]:
-        """The step at which each epoch is over."""
+        """The step at which each epoch ends."""
         return list(accumulate(len(self.steps_of(epoch)) for epoch in range(self.epochs)))
 
     @property
@@ -77,7 +77,7 @@ class Stream:
         return self.steps_of(epoch)[step - first]
 
     def batches(self, step: int) -> Iterator[Batch]:
-        """One batch per turn of the step; with accumulation a task may have several."""
+        """The batches of a step; with accumulation, a task may have several."""
         epoch = self.epoch_of(step)
         first = self.epoch_ends[epoch - 1] if epoch else 0
         # The last step of an epoch may have fewer to accumulate.
@@ -88,11 +88,11 @@ class Stream:
             yield Batch(spec.task, rows, spec.factor / min(left, self.accumulate))
 
     def drawn(self, epoch: int) -> dict[str, int]:
-        """How many batches of each task an epoch has."""
+        """The number of batches of each task in an epoch."""
         return self._sampler_steps(epoch).counts()
 
     def planned(self, epoch: int) -> dict[str, float]:
-        """How many batches of each task the sampler expects an epoch to have."""
+        """The expected number of batches of each task in an epoch."""
         shares = probabilities(
             self.sampler, self.sizes, epoch=epoch, epochs=self.epochs, batch=self.batch
         )

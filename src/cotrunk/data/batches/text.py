@@ -13,7 +13,7 @@ from cotrunk.kinds.rows import LoadedRows, TokenIds
 
 @dataclass(frozen=True)
 class PairFormat:
-    """How the texts of a row become sequences; tasks with equal views can share a forward pass."""
+    """How the texts of a row become sequences; tasks with equal formats can share a forward."""
 
     texts: int
     joined: bool = True
@@ -37,9 +37,9 @@ class Template:
 
 
 def template_of(tokenizer: Tokenizer, *, segments: int = 2) -> Template:
-    """Read off what the tokenizer itself puts around empty texts.
+    """The special tokens that the tokenizer puts around empty texts.
 
-    ``segments``: how many the encoder tells apart; some tokenizers count more of them.
+    ``segments``: how many segment ids the encoder has; some tokenizers use more.
     """
     single = tokenizer.encode("", add_special_tokens=True).ids
     pair = tokenizer.encode("", "", add_special_tokens=True)
@@ -50,7 +50,7 @@ def template_of(tokenizer: Tokenizer, *, segments: int = 2) -> Template:
 
 
 def keep_of_pair(first: int, second: int, room: int) -> tuple[int, int]:
-    """How many tokens of each text to keep: the longer one is cut first."""
+    """How many tokens of each text to keep: the longer one is truncated first."""
     if first + second <= room:
         return first, second
     short = min(first, second, room // 2)
@@ -77,7 +77,7 @@ def join(
 def site_positions(
     template: Template, pieces: TokenIds, sites: np.ndarray, pair_format: PairFormat
 ) -> np.ndarray:
-    """Where sites of a row lie in its one sequence; -1 for those that were cut off."""
+    """The positions of a row's sites in its sequence; -1 for truncated ones."""
     t, room = template, pair_format.max_tokens
     if len(pieces) == 1:
         kept = min(len(pieces[0]), room - len(t.begin) - len(t.end))
@@ -92,7 +92,7 @@ def site_positions(
 def visible_sites(
     template: Template, rows: LoadedRows, pair_format: PairFormat
 ) -> list[np.ndarray]:
-    """For each row, which of its sites are left when its texts are cut to size."""
+    """For each row, which of its sites remain when its texts are truncated."""
     assert rows.sites is not None
     return [
         site_positions(template, pieces, sites, pair_format) >= 0
@@ -106,9 +106,9 @@ def pack_rows(
     pair_format: PairFormat,
     sites: Sequence[np.ndarray] | None = None,
 ) -> tuple[Packed, RowIndex]:
-    """Rows as one packed batch, and where each row finds its sequences, and its sites, in it.
+    """Rows as one packed batch, with the places of each row's sequences and sites in it.
 
-    No site may have been cut off.
+    No site may be truncated.
     """
     if pair_format.texts == 1:
         versions = [rows]
@@ -124,7 +124,7 @@ def pack_rows(
     swapped = pair_format.texts == 2 and pair_format.joined and pair_format.swapped
     if sites is None:
         return packed, RowIndex(places, swapped)
-    assert len(places) == 1, "a site lies in one sequence"
+    assert len(places) == 1, "tasks about tokens have one sequence per row"
     first_R = packed.first_S[places[0]].tolist()
     positions = [
         first + site_positions(template, pieces, site, pair_format)
@@ -135,7 +135,7 @@ def pack_rows(
 
 
 def tokens_of(template: Template, lengths: Sequence[int], pair_format: PairFormat) -> int:
-    """Tokens that a row with texts of these lengths costs: what batches are budgeted by."""
+    """The cost of a row in tokens, given the lengths of its texts."""
     if len(lengths) == 1 or not pair_format.joined:
         specials = len(template.begin) + len(template.end)
         return sum(min(length + specials, pair_format.max_tokens) for length in lengths)

@@ -1,4 +1,4 @@
-"""Tokens on disk, memory-mapped, keyed by content: memory does not grow with the rows."""
+"""Tokenised corpora on disk, keyed by content and memory-mapped: memory does not grow with rows."""
 
 import hashlib
 import json
@@ -29,16 +29,16 @@ CHUNK, CHUNK_LETTERS = 4096, 1 << 22
 HASH_BLOCK = 1 << 20
 SMALL = 1 << 25
 RELEASED_EVERY = 64
-"""Rows. A page that was read stays in memory, with its neighbours: 64 kB for each row."""
+"""Rows. Pages that were read stay in memory with their neighbours: 64 kB per row."""
 
 
 @dataclass(frozen=True)
 class Corpus:
     """The tokenised rows of one task and split. Arrays are memory-mapped files.
 
-    The numbers of all targets lie end to end: ``width`` of them for each row, or, where it is None,
-    those from ``target_offset[row]`` to the next. Rows of words have a ``site`` for each word:
-    the index of its first token in the row's text.
+    ``target`` has the numbers of all targets, concatenated: ``width`` per row or, if that is None,
+    those from ``target_offset[row]`` to the next offset. If texts are lists of words, ``site`` has
+    the index of each word's first token in the row's text.
     """
 
     texts: int
@@ -70,7 +70,7 @@ class Corpus:
         return tuple(self.token[at[i] : at[i + 1]] for i in range(self.texts))
 
     def targets(self, rows: np.ndarray) -> list[np.ndarray]:
-        """The target of each row; of no length where a ragged one has no label."""
+        """The target of each row; empty if ``width`` is None and the row has no label."""
         if self.target_offset is None:
             assert self.width is not None
             first = rows * self.width
@@ -78,31 +78,31 @@ class Corpus:
         return _slices(self.target, self.target_offset, rows)
 
     def target_counts(self, rows: np.ndarray) -> np.ndarray:
-        """How many numbers the target of each row has."""
+        """The size of each row's target."""
         if self.target_offset is None:
             return np.full(len(rows), self.width)
         return self.target_offset[rows + 1] - self.target_offset[rows]
 
     def sites(self, rows: np.ndarray) -> list[np.ndarray] | None:
-        """The first token of each word of each row; None where texts are not lists of words."""
+        """The first token of each word of each row; None if texts are not lists of words."""
         if self.site is None or self.site_offset is None:
             return None
         return [site.astype(np.int64) for site in _slices(self.site, self.site_offset, rows)]
 
     def site_counts(self) -> np.ndarray | None:
-        """How many words each row has."""
+        """The number of words of each row."""
         return None if self.site_offset is None else np.diff(self.site_offset)
 
     def id(self, row: int) -> str:
         return bytes(self.id_byte[self.id_offset[row] : self.id_offset[row + 1]]).decode()
 
     def text_lengths(self, first: int, end: int) -> np.ndarray:
-        """Tokens of each text of some rows, as [rows, texts]."""
+        """The number of tokens of each text of some rows, as [rows, texts]."""
         at = self.offset[first * self.texts : end * self.texts + 1]
         return np.diff(at).reshape(-1, self.texts)
 
     def release(self) -> None:
-        """Let go of the pages read so far, if they can be many. Values in use stay good."""
+        """Free the pages read so far, if the corpus is large. Arrays in use stay valid."""
         if self.token.nbytes < SMALL:
             return
         for array in (self.token, self.offset, self.target, self.fingerprint):
@@ -116,7 +116,7 @@ def _slices(values: np.ndarray, offset: np.ndarray, rows: np.ndarray) -> list[np
 
 @dataclass(frozen=True)
 class CorpusRows(Sequence[TokenIds]):
-    """The rows of a corpus, read when asked for."""
+    """The rows of a corpus, read on access."""
 
     corpus: Corpus
 
@@ -137,17 +137,17 @@ def load_corpus(
     workers: int | Literal["auto"] = "auto",
     on_progress: OnProgress = ignore_progress,
 ) -> Corpus:
-    """The corpus of some sources, from the cache if these very contents were read before.
+    """The corpus of some files, from the cache if the same contents were tokenised before.
 
-    ``workers`` other processes tokenise; what they write does not depend on their number.
+    ``workers``: how many processes tokenise; the result does not depend on it.
     """
     sources = (source,) if isinstance(source, Source) else tuple(source)
     files = [[file_digest(source.path), _reading(source)] for source in sources]
-    spelled = json.dumps(
+    identity = json.dumps(
         [FORMAT, files, task.texts, task.labels.reading_key(), _digest(tokenizer)],
         sort_keys=True,
     )
-    digest = hashlib.sha256(spelled.encode()).hexdigest()
+    digest = hashlib.sha256(identity.encode()).hexdigest()
     folder = cache_folder() / "tokens" / digest
     if not _is_whole(folder):
         with whole_folder(folder, _is_whole) as beside:
@@ -156,24 +156,24 @@ def load_corpus(
 
 
 def digest_of(sources: Sequence[Source]) -> str:
-    """Of the contents of all files: of one file, its SHA-256."""
+    """A digest of the contents of all files; for a single file, its SHA-256."""
     each = [file_digest(source.path) for source in sources]
     return each[0] if len(each) == 1 else hashlib.sha256(" ".join(each).encode()).hexdigest()
 
 
 def _reading(source: Source) -> dict[str, object]:
-    """How a file is read, wherever it lies."""
+    """How a file is read, without its path."""
     return {k: v for k, v in asdict(source).items() if k not in ("path", "called")}
 
 
 def cache_folder() -> Path:
-    """``COTRUNK_CACHE``, else where the system keeps a user's caches."""
+    """``COTRUNK_CACHE``, else the user's cache folder."""
     named = os.environ.get("COTRUNK_CACHE")
     return Path(named) if named else platformdirs.user_cache_path("cotrunk")
 
 
 def file_digest(path: Path) -> str:
-    """SHA-256 of a file, remembered until its size or time of change differs."""
+    """SHA-256 of a file, cached until its size, modification time or inode changes."""
     status = path.stat()
     stamp = [status.st_size, status.st_mtime_ns, status.st_ino]
     name = hashlib.sha256(str(path.resolve()).encode()).hexdigest()
@@ -212,8 +212,8 @@ def _write(
     with _Writer(folder, wide=wide, width=width, words=words) as writer:
         for rows in read:
             path = rows.source.path
-            crew = workers_for(path) if workers == "auto" else workers
-            parts = encoded(_chunks(rows), tokenizer, task.texts, workers=crew, words=words)
+            count = workers_for(path) if workers == "auto" else workers
+            parts = encoded(_chunks(rows), tokenizer, task.texts, workers=count, words=words)
             with errors.gathered(), closing(parts):
                 for chunk, part in parts:
                     writer.write(chunk, part)
@@ -230,7 +230,7 @@ def _write(
 
 
 def _is_whole(folder: Path) -> bool:
-    """All arrays are there, in full length."""
+    """Whether all arrays are there, at full length."""
     try:
         sizes = json.loads((folder / "about.json").read_text())["bytes"]
         return all((folder / name).stat().st_size == size for name, size in sizes.items())
@@ -314,7 +314,7 @@ def _open(folder: Path, task: Task, digest: str) -> Corpus:
             return np.zeros(0, kind)
         with path.open("rb") as file:
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        # As np.memmap does, but as a plain array: taking a slice of it is six times faster.
+        # Like np.memmap, but a plain array, which is six times faster to slice.
         return np.ndarray(size // np.dtype(kind).itemsize, kind, mapped)
 
     def optional(name: str, kind: type[np.generic]) -> np.ndarray | None:

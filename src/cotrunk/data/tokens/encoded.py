@@ -1,4 +1,4 @@
-"""What is computed from the texts of some rows, here or in another process."""
+"""Token ids and fingerprints of some rows, computed here or in a worker process."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,15 +12,15 @@ from cotrunk.data.tokens.tokenise import Tokeniser, sums
 
 BETWEEN_WORDS = "\0"
 BETWEEN_TEXTS = "\0\0"
-"""No checked text or word is empty or holds a NUL."""
+"""Checked texts and words are never empty and never contain NUL."""
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """Token ids of all texts end to end, the length of each text, the fingerprint of each row.
+    """The token ids of all texts, concatenated; each text's length; each row's fingerprint.
 
-    Where texts are lists of words, ``site`` is the first token of each word within its text, -1 if
-    it has none, and ``words`` how many each text has.
+    If texts are lists of words, ``site`` is the first token of each word within its text (-1 if it
+    has none), and ``words`` is the number of words of each text.
     """
 
     token: NDArray[np.uint32]
@@ -47,7 +47,7 @@ class Encoded:
 def encode(
     tokenise: Tokeniser, texts: Sequence[str], texts_per_row: int, *, words: bool = False
 ) -> Encoded:
-    """Of rows whose texts are given one after the other; ``words``: each is words joined by NUL."""
+    """``texts`` has the texts of all rows in order. ``words``: a text is words joined by NUL."""
     if words:
         return _encode_words(tokenise, texts, texts_per_row)
     ids = tokenise.flat(texts)
@@ -73,7 +73,7 @@ def _of_rows(texts: Sequence[str], texts_per_row: int) -> NDArray[np.uint64]:
 
 
 def fingerprints(rows: Iterable[Sequence[str]]) -> NDArray[np.uint64]:
-    """A number for each row's texts, whatever their case, blanks and, of a pair, their order."""
+    """A hash of each row's texts that ignores case, blanks and the order of a pair."""
     folded = (sorted([" ".join(text.casefold().split()) for text in row]) for row in rows)
     digests = [blake2b("\0".join(texts).encode(), digest_size=8).digest() for texts in folded]
     return np.frombuffer(b"".join(digests), np.uint64)
@@ -85,7 +85,7 @@ def send(file: IO[bytes], message: bytes) -> None:
 
 
 def receive(file: IO[bytes]) -> bytes:
-    """The next message; ``EOFError`` if the other side has gone."""
+    """The next message; ``EOFError`` if the other side has closed the pipe."""
     size = file.read(8)
     message = file.read(int.from_bytes(size))
     if len(size) < 8 or len(message) < int.from_bytes(size):

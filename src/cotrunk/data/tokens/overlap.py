@@ -1,4 +1,4 @@
-"""Rows of one corpus that are also in another, whatever the size of the other."""
+"""Counts the rows of one corpus that are also in another."""
 
 import json
 
@@ -12,7 +12,7 @@ BLOCK = 1 << 16
 
 
 def shared_rows(train: Corpus, dev: Corpus) -> int:
-    """How many rows of ``dev`` are in ``train``: counted once, then remembered for these two."""
+    """How many rows of ``dev`` are in ``train``, cached for this pair of corpora."""
     note = cache_folder() / "overlaps" / f"{train.key}-{dev.key}.json"
     try:
         return int(json.loads(note.read_text()))
@@ -25,7 +25,7 @@ def shared_rows(train: Corpus, dev: Corpus) -> int:
 
 
 def count_shared(train: NDArray[np.uint64], dev: NDArray[np.uint64]) -> int:
-    """Of fingerprints; those of ``train`` are read block by block, for they can be many."""
+    """Compares fingerprints; ``train`` can be large, so it is read in blocks."""
     known, times = np.unique(dev, return_counts=True)
     seen = np.zeros(len(known), bool)
     for first in range(0, len(train) if len(known) else 0, BLOCK):

@@ -1,4 +1,4 @@
-"""Texts to token ids, exactly as the tokenizer says, with what it says about a word remembered."""
+"""Texts to token ids, exactly as the tokenizer gives them, with a cache of words."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tokenizers import Encoding, Tokenizer
 
 REMEMBERED_LETTERS = 1 << 21
-"""Some 300,000 words, or 50 MB. Then all are forgotten; those in use are soon learned again."""
+"""About 300,000 words or 50 MB. A full cache is cleared; frequent words are soon back."""
 
 PLAIN = re.compile(rb"[!-~]+")  # visible ASCII
 PART = re.compile(rb"[A-Za-z0-9]+|[^A-Za-z0-9]")
@@ -20,19 +20,19 @@ PART = re.compile(rb"[A-Za-z0-9]+|[^A-Za-z0-9]")
 
 @dataclass(frozen=True)
 class Ids:
-    """The token ids of many texts end to end, and how many each text has."""
+    """The token ids of many texts, concatenated, and the number of each text."""
 
     flat: NDArray[np.uint32]
     length: NDArray[np.int64]
 
 
 class Tokeniser:
-    """A tokenizer that neither cuts, pads nor adds special tokens.
+    """A tokenizer without truncation, padding and special tokens.
 
-    What a BERT tokenizer makes of a word, which is anything between two blanks, does not depend on
-    the words around it. So a dictionary answers for it, six times faster. A text that holds a
-    special token counts as one word. Any other tokenizer is asked about every text, and so is one
-    with an added token that is not plain (see ``_is_plain``).
+    A BERT tokenizer splits each word (anything between two blanks) independently of its
+    neighbours, so words are cached in a dictionary, which is six times faster. A text that
+    contains a special token counts as one word. There is no cache for other tokenizers, or if an
+    added token is not plain (see ``_is_plain``).
     """
 
     words: "_Words"
@@ -42,12 +42,12 @@ class Tokeniser:
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.tokenizer = tokenizer
-        spelled = json.loads(tokenizer.to_str())
-        self.added = tuple(token["content"].encode().lower() for token in spelled["added_tokens"])
-        are_plain = all(map(_is_plain, spelled["added_tokens"]))
-        self.word_by_word = _is_word_by_word(spelled) and are_plain
-        self.lowercase = self.word_by_word and spelled["normalizer"]["lowercase"]
-        self.alone = Lock()
+        config = json.loads(tokenizer.to_str())
+        self.added = tuple(token["content"].encode().lower() for token in config["added_tokens"])
+        are_plain = all(map(_is_plain, config["added_tokens"]))
+        self.word_by_word = _is_word_by_word(config) and are_plain
+        self.lowercase = self.word_by_word and config["normalizer"]["lowercase"]
+        self.lock = Lock()
         self._forget()
 
     def __call__(self, texts: Sequence[str]) -> list[list[int]]:
@@ -57,8 +57,8 @@ class Tokeniser:
 
     def flat(self, texts: Sequence[str]) -> Ids:
         if not self.word_by_word or not texts:
-            return _laid_out(self._encode(texts))
-        with self.alone:  # several threads may share a model, and so what it knows of words
+            return _concatenated(self._encode(texts))
+        with self.lock:  # threads that share a model share its cache
             return self._look_up(texts)
 
     def _look_up(self, texts: Sequence[str]) -> Ids:
@@ -71,7 +71,7 @@ class Tokeniser:
         return Ids(self.ids[_ranges(self.first[number], length)], sums(length, counts))
 
     def _words(self, texts: Sequence[str]) -> tuple[list[bytes], list[int]]:
-        """The words of all texts in turn, and how many each text has."""
+        """The words of all texts, and the number of each text."""
         joined = " ".join(texts).encode()
         if not self._holds_added(joined):
             words = (joined.lower() if self.lowercase else joined).split(b" ")
@@ -89,17 +89,17 @@ class Tokeniser:
         return any(token in lowered for token in self.added)
 
     def _learn(self, fresh: list[bytes]) -> None:
-        """Ask the tokenizer about words that were not known. Plain ones can be asked in one go."""
+        """Tokenise new words and add them to the cache; plain ones in a single call."""
         if not fresh:
             return
         is_plain = np.array([PLAIN.fullmatch(word) is not None for word in fresh])
-        if self._holds_added(b" ".join(fresh)):  # rare, so it is asked once about all
+        if self._holds_added(b" ".join(fresh)):  # rare, so checked for all words first
             is_plain &= [not self._holds_added(word) for word in fresh]
         plain = self._plain_words(list(compress(fresh, is_plain)))
         other = self._each_word(list(compress(fresh, ~is_plain)))
         length = np.empty(len(fresh), np.int64)
         length[is_plain], length[~is_plain] = plain.length, other.length
-        # The plain words come first, so a word's number does not tell where its ids are.
+        # The ids of plain words come first, so they are not in the order of the words.
         order = np.argsort(~is_plain, kind="stable")
         first = np.empty(len(fresh), np.int64)
         first[order] = len(self.ids) + np.cumsum(length[order]) - length[order]
@@ -109,16 +109,16 @@ class Tokeniser:
         fresh.clear()
 
     def _plain_words(self, words: list[bytes]) -> Ids:
-        """Words of visible ASCII as one text: its parts are known, and each token tells its own."""
+        """Words of visible ASCII as one text: its parts are known, and each token has its part."""
         parts = [1 if word.isalnum() else len(PART.findall(word)) for word in words]
         joined = self.tokenizer.encode(b" ".join(words).decode(), add_special_tokens=False)
         of_part = np.bincount(np.array(joined.word_ids, np.int64))
-        if len(of_part) != sum(parts):  # say, a token was added to the tokenizer meanwhile
+        if len(of_part) != sum(parts):  # e.g. a token was added to the tokenizer since
             return self._each_word(words)
         return Ids(np.array(joined.ids, np.uint32), sums(of_part, parts))
 
     def _each_word(self, words: list[bytes]) -> Ids:
-        return _laid_out(self._encode([word.decode() for word in words]))
+        return _concatenated(self._encode([word.decode() for word in words]))
 
     def _encode(self, texts: Sequence[str]) -> list[Encoding]:
         return self.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
@@ -130,7 +130,7 @@ class Tokeniser:
 
 
 class _Words(dict[bytes, int]):
-    """Numbers words as they are met; ``fresh`` are those about which nobody was asked yet."""
+    """Numbers words in the order they occur; ``fresh`` words are not tokenised yet."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -144,14 +144,14 @@ class _Words(dict[bytes, int]):
         return number
 
 
-def _laid_out(encoded: Sequence[Encoding]) -> Ids:
+def _concatenated(encoded: Sequence[Encoding]) -> Ids:
     each = [text.ids for text in encoded]
     length = np.array([len(ids) for ids in each], np.int64)
     return Ids(np.fromiter(chain.from_iterable(each), np.uint32, length.sum()), length)
 
 
 def _ranges(first: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.int64]:
-    """``first, first + 1, ...`` for ``length`` numbers, of each pair in turn."""
+    """``first, first + 1, ...`` (``length`` numbers) of each pair, concatenated."""
     before = np.cumsum(length) - length
     return np.repeat(first - before, length) + np.arange(length.sum())
 
@@ -162,21 +162,21 @@ def sums(values: NDArray[np.int64], counts: Sequence[int]) -> NDArray[np.int64]:
     return np.diff(so_far[np.cumsum(counts, dtype=np.int64)], prepend=0)
 
 
-def _is_word_by_word(spelled: dict[str, object]) -> bool:
+def _is_word_by_word(config: dict[str, object]) -> bool:
     """Whether the tokenizer is BERT's: split at blanks and punctuation, then into word pieces."""
     kinds = [
-        part.get("type") if isinstance(part := spelled.get(name), dict) else None
+        part.get("type") if isinstance(part := config.get(name), dict) else None
         for name in ("normalizer", "pre_tokenizer", "model")
     ]
     return kinds == ["BertNormalizer", "BertPreTokenizer", "WordPiece"]
 
 
 def _is_plain(added: dict[str, object]) -> bool:
-    """Whether an added token can be found by comparing bytes, and never reaches beyond a word.
+    """Whether an added token can be found by comparing bytes and never extends beyond a word.
 
-    A normalized token is normalized first: "[CAFÉ]" then matches "[cafe]", and a non-breaking space
-    a blank. Visible ASCII only changes its case. Other text may become such a token, as "[café]"
-    becomes "[cafe]", but it stays within a word, and a word that is not plain is asked by itself.
+    Normalisation makes "[CAFÉ]" match "[cafe]", and a non-breaking space a blank; of visible ASCII
+    it changes only the case. Other text can become such a token, as "[café]" becomes "[cafe]", but
+    only within a word, and words that are not plain are tokenised one by one.
     """
     looks_around = added["lstrip"] or added["rstrip"] or added["single_word"]
     return PLAIN.fullmatch(str(added["content"]).encode()) is not None and not looks_around

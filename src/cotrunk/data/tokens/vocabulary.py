@@ -1,4 +1,4 @@
-"""The facts of a tokenizer that masked language modelling needs."""
+"""What masked language modelling needs to know about a tokenizer."""
 
 import json
 import re
@@ -9,22 +9,22 @@ from cotrunk.kinds.masking import Vocabulary, make_vocabulary
 
 MASK = re.compile(r"\W*mask\W*", re.IGNORECASE)  # [MASK], <mask>, <|mask|>
 FIRST_PIECES = {"ByteLevel": "Ġ", "Metaspace": "▁"}
-"""How the first piece of a word begins, by the part of the tokenizer that marks it."""
+"""The prefix of a word's first piece, by the part of the tokenizer that adds it."""
 
 
 def vocabulary_of(tokenizer: Tokenizer, *, size: int) -> Vocabulary:
-    """``size``: rows of the encoder's word table.
+    """``size``: the number of the encoder's word embeddings.
 
-    A tokenizer does not say which of its special tokens is the mask: it is known by its name.
+    A tokenizer does not mark which of its special tokens is the mask, so its name decides.
     """
-    spelled = json.loads(tokenizer.to_str())
-    special = {token["content"] for token in spelled["added_tokens"] if token["special"]}
-    parts = json.dumps([spelled["pre_tokenizer"], spelled["decoder"]])
+    config = json.loads(tokenizer.to_str())
+    special = {token["content"] for token in config["added_tokens"] if token["special"]}
+    parts = json.dumps([config["pre_tokenizer"], config["decoder"]])
     return make_vocabulary(
         tokenizer.get_vocab(with_added_tokens=True),
         special=special,
         mask=next((token for token in sorted(special) if MASK.fullmatch(token)), None),
         size=size,
-        inside=spelled["model"].get("continuing_subword_prefix") or "",
+        inside=config["model"].get("continuing_subword_prefix") or "",
         begin=next((mark for part, mark in FIRST_PIECES.items() if f'"{part}"' in parts), ""),
     )

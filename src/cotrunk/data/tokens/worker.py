@@ -1,4 +1,4 @@
-"""A process of its own that encodes the texts it is sent, until nobody sends any more."""
+"""A worker process: encodes the texts it is sent until the pipe is closed."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ from cotrunk.data.tokens.tokenise import Tokeniser
 def main() -> None:
     source = sys.stdin.buffer
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # whoever prints here must not be taken for an answer
+    os.dup2(2, 1)  # so that nothing printed here mixes with the answers
     try:
         texts_per_row, words = map(int, receive(source).split())
         tokenise = Tokeniser(Tokenizer.from_str(receive(source).decode()))
@@ -20,5 +20,5 @@ def main() -> None:
             texts = receive(source).decode().split(BETWEEN_TEXTS)
             encode(tokenise, texts, texts_per_row, words=bool(words)).send(answers)
             answers.flush()
-    except (EOFError, BrokenPipeError):  # no more work, or nobody who wants it
+    except (EOFError, BrokenPipeError):  # no more work, or the parent has exited
         os._exit(0)

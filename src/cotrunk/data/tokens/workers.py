@@ -1,4 +1,4 @@
-"""Chunks of rows encoded in this process or, of large files, in one more for every core."""
+"""Encodes chunks of rows in this process or, for large files, in worker processes."""
 
 import json
 import os
@@ -16,10 +16,10 @@ from cotrunk.data.tokens.encoded import BETWEEN_TEXTS, BETWEEN_WORDS, Encoded, e
 from cotrunk.data.tokens.tokenise import Tokeniser
 
 LARGE_FILE = 8 << 20
-"""Bytes. A smaller file is done in about a second, and to start processes takes half of one."""
+"""Bytes. A smaller file takes about a second, and starting processes half a second."""
 
 MOST_WORKERS = 8
-# The caller's own modules, found where the caller found them; its main script is left alone.
+# Modules are imported from the caller's sys.path; its main script is not run.
 START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
 START += "from cotrunk.data.tokens.worker import main; main()"
 
@@ -27,14 +27,14 @@ Chunk = list[Example]
 
 
 def cores() -> int:
-    """How many this process may use."""
+    """The number of cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def workers_for(path: Path) -> int:
-    """How many processes a file is worth; 0: it is encoded in this one."""
+    """How many worker processes a file is worth; 0: it is encoded in this process."""
     is_python = bool(sys.executable) and not getattr(sys, "frozen", False)
     if not is_python or cores() == 1 or path.stat().st_size < LARGE_FILE:
         return 0
@@ -49,10 +49,7 @@ def encoded(
     workers: int,
     words: bool = False,
 ) -> Generator[tuple[Chunk, Encoded], None, None]:
-    """Each chunk with what was computed from its texts, in the order they came.
-
-    ``words``: texts are tuples of words.
-    """
+    """Each chunk with its encoding, in order. ``words``: texts are tuples of words."""
     texts_of = _words if words else _texts
     if not workers:
         tokenise = Tokeniser(tokenizer)
@@ -60,10 +57,10 @@ def encoded(
             yield chunk, encode(tokenise, texts_of(chunk), texts_per_row, words=words)
         return
     with ExitStack() as stack:
-        crew = [stack.enter_context(_Worker()) for _ in range(workers)]
-        for worker in crew:  # all of them started first, for they take their time
+        started = [stack.enter_context(_Worker()) for _ in range(workers)]
+        for worker in started:  # after all have been started, because starting takes time
             worker.send(f"{texts_per_row} {int(words)}".encode(), tokenizer.to_str().encode())
-        idle, busy = deque(crew), deque[tuple[Chunk, _Worker]]()
+        idle, busy = deque(started), deque[tuple[Chunk, _Worker]]()
         for chunk in chunks:
             if not idle:
                 done, worker = busy.popleft()
@@ -85,7 +82,7 @@ def _words(chunk: Chunk) -> list[str]:
 
 
 class _Worker:
-    """A process that has one chunk at most, so that neither side waits for the other to read."""
+    """A process with at most one chunk, so that neither side blocks on a full pipe."""
 
     def __init__(self) -> None:
         self.process = subprocess.Popen(
@@ -93,7 +90,7 @@ class _Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=os.environ | {"TOKENIZERS_PARALLELISM": "false"},
-            start_new_session=True,  # Ctrl-C is for us alone: without us it ends by itself
+            start_new_session=True,  # no Ctrl-C for the worker: it exits when the pipe closes
         )
         assert self.process.stdin
         assert self.process.stdout
@@ -106,7 +103,7 @@ class _Worker:
         self.process.kill()
         self.process.wait()
         self.answers.close()
-        with suppress(BrokenPipeError):  # of what it did not live to read
+        with suppress(BrokenPipeError):  # unread input
             self.work.close()
 
     def send(self, *messages: bytes) -> None:
@@ -125,6 +122,6 @@ class _Worker:
 
     def _died(self) -> RuntimeError:
         return RuntimeError(
-            f"a process that tokenises ended with code {self.process.wait()}; "
-            "nothing was stored: is there memory enough for it?"
+            f"a tokenising process exited with code {self.process.wait()}; nothing was stored; "
+            "it may have run out of memory"
         )
