@@ -22,10 +22,10 @@ ONE_BY_ONE = [
         ["train.steps_per_epoch=9", "train.share_of_data=0.5"],
         "train.steps_per_epoch and share_of_data each set the length of an epoch; give one",
     ),
-    (["train.gradient_options.x=1"], "train.gradient_options: sum does not know 'x'"),
+    (["train.gradient_options.x=1"], "train.gradient_options: sum has no option 'x'"),
     (
         ["train.regularize=smart", "train.regularize_options.radius=-1.0"],
-        "train.regularize_options.radius = -1.0 is not a number above 0",
+        "train.regularize_options.radius = -1.0 must be a number above 0",
     ),
     (
         ["train.loss_weighting=dwa", "tasks.mood.weight=0"],
