@@ -235,7 +235,7 @@ def test_wrong_names_options_and_weights_are_said_at_once():
         "loss_weighting_options: dwa has no option 'alpha'; its options are temperature",
         "loss_weighting_options.temperature = -1.0 must be a number above 0",
         "loss_weighting: weights are for sst, but the tasks are sst, para, sts",
-        "loss_weighting: dwa needs weights above 0 to begin with; sst has 0",
+        "loss_weighting: dwa needs initial weights above 0; sst has 0",
     )
     with pytest.raises(UserError, match="it has no options"):
         loss_weighting("fixed", TASKS, ONES, {"rate": 1.0})
