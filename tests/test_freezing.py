@@ -120,50 +120,53 @@ EVERYTHING = "train.freeze=embeddings, layers, heads"
     [
         (
             ["train.freeze=embedings"],
-            "train.freeze = 'embedings': 'embedings' is not a part of this plan; name some of "
+            "train.freeze = 'embedings': 'embedings' is not a part of this plan; parts are "
             "encoder, embeddings, layers, heads; did you mean 'embeddings'?",
         ),
         (
             ["train.freeze=pooler"],
-            "'pooler' is not a part of this plan; name some of encoder, embeddings, layers, heads",
+            "'pooler' is not a part of this plan; parts are encoder, embeddings, layers, heads",
         ),
         (
             ["train.freeze=layers 1-3"],
-            "layers are counted from 1, and this plan has layers 1-2; there is no number 3",
+            "this plan has layers 1-2, but no number 3",
         ),
         (["train.freeze=heads moood"], "'moood' is not a task with heads; tasks are mood, same"),
         (
             [EVERYTHING, SHARED],
-            "train.freeze = 'embeddings, layers, heads' is all of this plan, so nothing is left to "
-            "train; leave a part out, such as heads",
+            "train.freeze = 'embeddings, layers, heads' freezes the whole network; "
+            "leave a part out, such as heads",
         ),
         (
             ["train.freeze=embeddings, layers", SHARED, "train.regularize=smart"],
-            '"smart" perturbs the embeddings, which freeze = "embeddings, layers" skips',
+            '"smart" perturbs the embeddings, but with freeze = "embeddings, layers" they',
         ),
         (
             ["train.freeze=layers 2"],
-            'train.freeze = "layers 2", but the plan copies layers.1: copies that are not trained '
+            'train.freeze = "layers 2", but the plan has several copies of layers.1: frozen copies '
             'stay equal; write sharing.encoder = "S2"',
         ),
         (
             ["train.freeze=neck", "sharing.neck=I"],
-            "copies neck.0: copies that are not trained stay equal; share neck.0 among all tasks",
+            "several copies of neck.0: frozen copies stay equal; share neck.0 among all tasks",
         ),
         (["train.rates.hands=1e-3"], "train.rates, 'hands': 'hands' is not a part of this plan"),
-        (["train.rates.layers 9=1e-3"], "train.rates, 'layers 9': layers are counted from 1"),
+        (
+            ["train.rates.layers 9=1e-3"],
+            "train.rates, 'layers 9': this plan has layers 1-2, but no number 9",
+        ),
         (["train.rates.neck=0"], "train.rates.neck = 0: must be more than 0"),
         (
             ["train.rates.layers=1e-3", "train.rates.layers 1=1e-4"],
-            "train.rates: layers.0 is in 'layers' and in 'layers 1'; a place has one rate: leave",
+            "train.rates: layers.0 is in 'layers' and in 'layers 1'; it can have only one rate",
         ),
         (
             ["train.rates.layers 1=1e-3", "train.freeze=layers 1"],
-            "train.rates: 'layers 1' is frozen by freeze = 'layers 1', so its rate has no effect",
+            "train.rates: 'layers 1' has no effect, because freeze = 'layers 1' freezes it",
         ),
         (
             ["train.freeze=layers", SHARED, "train.gradients=pcgrad", "sharing.embeddings=I"],
-            "no two tasks train a parameter together in this plan",
+            "in this plan no two tasks train the same parameter",
         ),
         (
             ['stages=[{freeze="encoder"}, {freeze="layer 1"}]', SHARED],

@@ -137,8 +137,8 @@ REFUSED = [
     (["sharing.lora.who=(mood+tone)"], "'tone' is"),
     (
         ["sharing.lora.who=I", "sharing.lora.merge_at_save=true"],
-        "sharing.lora.merge_at_save = true: layers.0 of alike+mood+same would need the adapters "
-        "of mood and same and alike at once",
+        "sharing.lora.merge_at_save = true: alike+mood+same share layers.0, but "
+        "mood and same and alike have different adapters",
     ),
 ]
 

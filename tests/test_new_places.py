@@ -156,7 +156,7 @@ def test_they_train_evaluate_predict_and_resume_bit_identically(toy, tmp_path):
 
 def test_a_run_cannot_be_loaded_without_its_places(toy, tmp_path):
     train_until(toy, tmp_path / "run", *CHANGES, "train.max_steps=1", extensions=OURS)
-    with pytest.raises(UserError, match=r"has bottleneck.0.*, which belongs to no place of its"):
+    with pytest.raises(UserError, match=r"has the parameter bottleneck.0.*, which is not"):
         cotrunk.load(tmp_path / "run")
 
 
@@ -164,7 +164,7 @@ def test_a_run_without_them_starts_one_that_has_them(toy, tmp_path):
     train_until(toy, tmp_path / "plain", *CHANGES)
     start = f"train.init_from={tmp_path / 'plain'}"
     notes = prepared(toy, *CHANGES, start, extensions=OURS).notes
-    assert any("initialised afresh: bottleneck.0.mood" in note for note in notes)
+    assert any("initialised at random: bottleneck.0.mood" in note for note in notes)
 
 
 def test_they_are_frozen_and_have_rates_by_their_part(toy):

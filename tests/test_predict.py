@@ -149,14 +149,14 @@ def test_a_row_needs_as_many_texts_as_its_task_reads(predictor):
         ("mood", ["a\0b"], "texts[0]: a cell must not contain NUL"),
         ("mood", ["\udc80"], "texts[0]: a cell must be UTF-8"),
         ("mood", [("a", "b")], "texts[0]: task mood reads one text per row; found 2 values"),
-        ("mood", "good", "texts: predict answers about a list; found 'good'; write predict(task"),
-        ("mood", None, "texts: predict answers about a list; found nothing"),
-        ("mood", {"a": 1}, "texts: predict answers about a list; found a value of type dict"),
+        ("mood", "good", "texts must be a list; found 'good'; write predict(task"),
+        ("mood", None, "texts must be a list; found nothing"),
+        ("mood", {"a": 1}, "texts must be a list; found a value of type dict"),
         ("same", [("a", "b"), ("a", None)], "texts[1][1]: the text is missing"),
         ("same", [("a", "")], "texts[0][1]: the text is empty"),
         ("same", ("a", "b"), "texts[0]: task same reads a pair (left, right) per row; found 'a'"),
         ("same", [None], "texts[0]: task same reads a pair (left, right) per row; found nothing"),
-        (["mood"], ["good"], "['mood'] is no task of this run; there are mood, same, alike"),
+        (["mood"], ["good"], "['mood'] is not a task of this run; tasks are mood, same, alike"),
     ],
 )
 def test_what_is_no_text_is_refused_with_its_row(predictor, task, texts, finding):

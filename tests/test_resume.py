@@ -127,7 +127,7 @@ def test_resuming_with_other_data_is_refused(toy, tmp_path, capsys):
     rows = (toy.parent / "mood-train.csv").read_text()
     (toy.parent / "mood-train.csv").write_text(rows.replace("good", "fine"))
     assert train(toy, tmp_path / "run", "--resume", "--set", "train.max_steps=2") == 2
-    assert "tasks.mood.train: the contents of its file have changed" in capsys.readouterr().err
+    assert "tasks.mood.train: the file has changed" in capsys.readouterr().err
 
 
 def test_the_same_seed_gives_the_same_bytes_in_another_folder(toy, tmp_path, monkeypatch):

@@ -150,13 +150,13 @@ def test_force_cannot_go_on_with_another_network(toy, run, capsys, change):
     before = record(run)
     assert train(toy, run, "train.threads=2", change, more=("--resume", "--force")) == 2
     (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
-    assert "step-00000002 is of another network" in line
+    assert "step-00000002 has a different network" in line
     assert record(run) == before
 
 
 def test_a_run_that_has_ended_says_so(toy, run, capsys):
     assert resume(toy, run, "train.threads=2") == 0
-    assert "going on after step 2; nothing is left to train" in capsys.readouterr().err
+    assert "resuming after step 2; training is already complete" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("more", [("--resume",), ("--resume", "--force")])
@@ -171,7 +171,9 @@ def test_a_run_json_of_somebody_else_is_left_alone(toy, tmp_path, capsys, more):
 
 
 def test_overrides_are_a_list(toy, tmp_path):
-    with pytest.raises(UserError, match=r"give a list, as in overrides=\['train\.epochs=1'\]"):
+    with pytest.raises(
+        UserError, match=r"overrides must be a list, as in .*=\['train\.epochs=1'\]"
+    ):
         cotrunk.train(toy, tmp_path / "run", overrides="train.epochs=1")
 
 

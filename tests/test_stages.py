@@ -185,7 +185,7 @@ def test_top_layers_that_are_reset_start_afresh_and_no_others(toy):
     reset = prepared(toy, *changes, "encoder.reset_layers=2")
     found = changed(plain.network.state_dict(), reset.network.state_dict())
     assert {".".join(name.split(".")[:2]) for name in found} == {"layers.4", "layers.5"}
-    assert any("drawn at random: layers.4." in note for note in reset.notes)
+    assert any("initialised at random: layers.4." in note for note in reset.notes)
 
 
 @pytest.mark.parametrize(
@@ -193,49 +193,49 @@ def test_top_layers_that_are_reset_start_afresh_and_no_others(toy):
     [
         (
             ["train.freeze=encoder"],
-            'train.freeze = "encoder", but the plan copies layers.1: copies that are not trained '
+            'train.freeze = "encoder", but the plan has several copies of layers.1: frozen copies '
             'stay equal; write sharing.encoder = "S2"',
         ),
         (
             ["train.freeze=encoder", "sharing.encoder=S2", "sharing.embeddings=I"],
-            'but the plan copies embeddings: copies that are not trained stay equal; '
+            'but the plan has several copies of embeddings: frozen copies stay equal; '
             'write sharing.encoder = "S2" and sharing.embeddings = "S"',
         ),
         (
             ["tasks.same.reads=['same']"],
-            "tasks.same.reads: a task cannot read itself; leave 'same' out",
+            "tasks.same.reads: a task cannot read itself; remove 'same'",
         ),
-        (["tasks.same.reads=['moood']"], "'moood' is no task; tasks are mood, same, alike"),
-        (["tasks.same.reads=['mood', 'mood']"], "tasks.same.reads: 'mood' stands there 2 times"),
+        (["tasks.same.reads=['moood']"], "'moood' is not a task; tasks are mood, same, alike"),
+        (["tasks.same.reads=['mood', 'mood']"], "tasks.same.reads lists 'mood' 2 times"),
         (["tasks.mood.reads=['same']"], "'same' needs two texts, but mood has one"),
         (
             ["tasks.alike.reads=['same']", "tasks.same.reads=['alike']"],
-            "heads cannot read in a circle: alike reads same reads alike; leave one of these",
+            "heads cannot read each other in a cycle: alike reads same reads alike; remove one of",
         ),
         (
             ["tasks.alike.reads=['same']", "tasks.same.pair=concat"],
-            "'same' and alike must encode pairs alike; pair is 'concat' there and 'joined' here",
+            "'same' must have the same pair, segments and swap; pair is 'concat' there",
         ),
-        (["sharing.encoder=S1 (same+alik)"], "which are mood, same, alike; 'alik' is no task"),
-        (["sharing.neck=(same|same)"], "a task has one owner; 'same' stands twice"),
-        (["sharing.encoder=S3"], "covers 3 layers, but the encoder has 2; write for example"),
+        (["sharing.encoder=S1 (same+alik)"], "'alik' is not a task"),
+        (["sharing.neck=(same|same)"], "(same|same) names 'same' twice"),
+        (["sharing.encoder=S3"], "covers 3 layers, but the encoder has 2; try"),
         (
             ["sharing.pal.size=8", "sharing.pal.heads=2", "sharing.pal.layers=[0, 2]"],
-            "sharing.pal.layers: the encoder has layers 0..1; there is no layer 2; name some of",
+            "sharing.pal.layers: the encoder has layers 0..1; there is no layer 2; list some of",
         ),
         (
             ["sharing.pal.size=8", "sharing.pal.heads=2", "sharing.pal.layers=[]"],
-            'none is named; name some of these, or write layers = "all"',
+            'the list is empty; list some of these, or use layers = "all"',
         ),
         (
             ["sharing.pal.size=10", "sharing.pal.heads=4"],
-            "is not divisible by sharing.pal.heads = 4; the nearest sizes that are: 8 or 12",
+            "is not divisible by sharing.pal.heads = 4; the nearest divisible sizes are 8 or 12",
         ),
-        (["sharing.pal.size=8", "sharing.pal.heads=2", "sharing.pal.who=S I"], "exactly one token"),
+        (["sharing.pal.size=8", "sharing.pal.heads=2", "sharing.pal.who=S I"], "must be one token"),
         (["tasks.same.pair=cosine"], 'pair = "cosine" needs kind = "score" and a range'),
         (
             ["tasks.alike.pair=cosine", "tasks.alike.reads=['mood']"],
-            'pair = "cosine" has no layer to read with; use "all"',
+            'tasks.alike.reads needs a head with layers, but pair = "cosine" has none; use "all"',
         ),
         (["tasks.mood.swap=true"], 'tasks.mood.swap needs two texts and pair = "joined"'),
     ],
@@ -246,17 +246,18 @@ def test_a_scheme_without_sense_is_refused_with_what_to_write(toy, capsys, chang
 
 def test_stages_that_are_all_frozen_cannot_train_a_copied_encoder(staged, capsys):
     staged.write_text(staged.read_text().replace("lr = 1e-4", 'lr = 1e-4\nfreeze = "encoder"'))
-    assert 'train.freeze = "encoder", but the plan copies layers.1' in refusal(staged, capsys)
+    assert 'freeze = "encoder", but the plan has several copies of layers.1' in refusal(
+        staged, capsys
+    )
 
 
-FLAT = 'warmup = 0, but schedule = "one-cycle" needs a share of the steps to rise in; '
+FLAT = 'warmup = 0, but schedule = "one-cycle" needs a warmup; '
 
 
 def test_one_cycle_without_warmup_is_refused_with_what_to_write(toy, capsys):
     changes = ["train.schedule=one-cycle", "train.warmup=0.0"]
     assert refusal(toy, capsys, *changes) == (
-        f"error: train.{FLAT}leave train.warmup out, or set it above 0, "
-        "as in --set train.warmup=0.3"
+        f"error: train.{FLAT}remove train.warmup, or set it above 0, as in --set train.warmup=0.3"
     )
     dry = [toy, toy.parent / "run", "--dry-run", "--set"]
     assert train(*dry, *changes, "train.warmup=0.3") == 0
@@ -266,11 +267,11 @@ def test_one_cycle_without_warmup_is_refused_with_what_to_write(toy, capsys):
 def test_one_cycle_without_warmup_is_refused_in_every_stage(staged, capsys):
     staged.write_text(staged.read_text() + 'schedule = "one-cycle"\n')
     line = refusal(staged, capsys, "train.warmup=0")
-    assert line.startswith(f"error: stages 2: train.{FLAT}leave train.warmup out")
+    assert line.startswith(f"error: stages 2: train.{FLAT}remove train.warmup")
     staged.write_text(staged.read_text() + "warmup = 0\n")
     line = refusal(staged, capsys)
-    assert line.startswith(f"error: stages 2: {FLAT}leave warmup out")
-    assert line.endswith("or set it above 0 there, as in warmup = 0.3")
+    assert line.startswith(f"error: stages 2: {FLAT}remove warmup")
+    assert line.endswith("or set it above 0, as in warmup = 0.3")
 
 
 def test_a_wrong_key_in_a_stage_is_named_with_its_stage(staged, capsys):

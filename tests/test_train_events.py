@@ -96,7 +96,7 @@ def test_a_caller_that_stops_asking_frees_the_folder_and_may_go_on_later(toy, tm
     )
     assert started.resumed
     assert started.step == 4
-    assert any("going on after step 4" in note for note in started.notes)
+    assert any("resuming after step 4" in note for note in started.notes)
     assert contents(tmp_path / "cut") == contents(tmp_path / "whole")
 
 

@@ -22,10 +22,10 @@ ONE_BY_ONE = [
         ["train.steps_per_epoch=9", "train.share_of_data=0.5"],
         "train.steps_per_epoch and share_of_data each set the length of an epoch; keep only one",
     ),
-    (["train.gradient_options.x=1"], "train.gradient_options: sum does not know 'x'"),
+    (["train.gradient_options.x=1"], "train.gradient_options: sum has no option 'x'"),
     (
         ["train.regularize=smart", "train.regularize_options.radius=-1.0"],
-        "train.regularize_options.radius = -1.0 is not a number above 0",
+        "train.regularize_options.radius = -1.0 must be a number above 0",
     ),
     (
         ["train.loss_weighting=dwa", "tasks.mood.weight=0"],
@@ -35,11 +35,11 @@ ONE_BY_ONE = [
     (["tasks.mood.test=absent.csv"], "tasks.mood.test: there is no file"),
     (
         ["sharing.encoder=I2", "train.gradients=pcgrad"],
-        "train.gradients = 'pcgrad': no two tasks train a parameter together",
+        "train.gradients = 'pcgrad' has no effect: in this plan no two tasks",
     ),
     (
         ["train.sampling=sqrt", "train.gradients=pcgrad"],
-        "train.gradients = 'pcgrad' compares a step's tasks, but sampling = 'sqrt' never gives",
+        "train.gradients = 'pcgrad' compares the tasks of a step, but sampling = 'sqrt' trains one",
     ),
     (["train.init_from=nowhere"], "nowhere is not a run"),
 ]
@@ -99,11 +99,11 @@ def test_a_key_that_is_wrong_for_all_stages_is_said_once(toy):
     [
         (
             ["tasks.mood.share=0.5"],
-            'tasks.mood.share: sampling = "together" gives every step all tasks; use weight or',
+            'tasks.mood.share: has no effect, because sampling = "together" trains all tasks',
         ),
         (
             ["tasks.mood.share=0.5", "train.sampling=round-robin"],
-            'tasks.mood.share: sampling = "round-robin" gives the tasks their turns in order; use',
+            'tasks.mood.share: has no effect, because sampling = "round-robin" has a fixed order',
         ),
         (
             ["tasks.mood.share=0.5", "tasks.same.share=0.5", "train.sampling=sqrt"],
@@ -116,11 +116,11 @@ def test_a_key_that_is_wrong_for_all_stages_is_said_once(toy):
         ),
         (
             ['stages=[{tasks=["mood"]}, {sampling="sqrt"}, {epochs=1}]', "tasks.mood.share=0.5"],
-            'stages 3: tasks.mood.share: sampling = "together" gives every step all tasks',
+            'stages 3: tasks.mood.share: has no effect, because sampling = "together" trains all',
         ),
         (
             ['stages=[{tasks=["mood"]}, {tasks=["same"]}]'],
-            "tasks.alike: no stage trains it; name it in the tasks of a stage, or leave it out",
+            "tasks.alike: no stage trains it; add it to the tasks of a stage, or remove it",
         ),
     ],
 )  # fmt: skip

@@ -18,7 +18,7 @@ def test_a_run_that_has_no_network_yet_is_refused(cotrunk, run, command):
     more = [run.parent / "mood-dev.csv"] if command == "predict" else []
     said = cotrunk(command, run, *more)
     assert said.code == 2
-    assert "has no best/: its training has not got that far" in said.err
+    assert "has no best/: its training has not saved one yet" in said.err
 
 
 def test_a_best_network_that_was_not_kept_is_not_promised_by_more_training(cotrunk, run):

@@ -103,7 +103,7 @@ def test_train_refuses_a_folder_with_a_run_and_leaves_it_as_it_is(cotrunk, toy, 
     before = files(run)
     said = cotrunk("train", toy, "--out", run)
     assert said.code == 2
-    assert "already holds a run" in said.err
+    assert "already has a run" in said.err
     assert files(run) == before
 
 
@@ -121,7 +121,7 @@ def test_train_names_the_process_that_holds_a_run(cotrunk, toy, run):
 def test_resume_without_a_run_begins_one(cotrunk, toy):
     arguments = ["train", toy, "--out", "run", "--resume", "--set", "train.max_steps=1"]
     assert cotrunk(*arguments).code == 0
-    assert "going on after step 1" in cotrunk(*arguments).err
+    assert "resuming after step 1" in cotrunk(*arguments).err
 
 
 def test_train_reads_one_file_with_several_labels_where_some_are_missing(cotrunk, toy):
@@ -130,7 +130,7 @@ def test_train_reads_one_file_with_several_labels_where_some_are_missing(cotrunk
     write_rows(toy.parent / "pair-train.csv", header, rows)
     said = cotrunk("train", toy, "--out", "run", "--json", "--set", "train.max_steps=1")
     assert said.document["steps"] == 1
-    assert "same train: 10 rows have no label for it" in said.err
+    assert "same train: 10 rows have no label for this task" in said.err
 
 
 def test_a_device_that_is_not_here_is_refused(cotrunk, toy):
@@ -147,7 +147,7 @@ def test_a_run_folder_that_cannot_be_made_is_refused(cotrunk, toy, out):
     Path("file").write_text("mine")
     said = cotrunk("train", toy, "--out", out)
     assert said.code == 2
-    assert "cannot be made a run folder" in said.err
+    assert "cannot create the run folder" in said.err
     assert not list(cache_folder().glob("tokens/*"))  # said before anything is read
     assert Path("file").read_text() == "mine"
 
@@ -187,7 +187,7 @@ def test_one_bad_row_and_one_step_are_not_told_as_many(cotrunk, toy):
 def test_force_alone_is_refused(cotrunk, toy, more):
     said = cotrunk("train", toy, "--out", "run", "--force", *more)
     assert said.code == 2
-    assert "give --resume too" in said.err
+    assert "--force only works with --resume" in said.err
     assert not Path("run").exists()
 
 

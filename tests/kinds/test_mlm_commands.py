@@ -52,7 +52,7 @@ def test_predict_skips_it_with_a_note(run, capsys):
 def test_asked_for_an_answer_it_is_refused_in_one_line(run, capsys):
     assert main(["predict", str(run), str(run.parent / "mood-dev.csv"), "--task", "mlm"]) == 2
     assert len(capsys.readouterr().err.strip().splitlines()) == 1
-    with pytest.raises(UserError, match="task mlm is there to be trained on") as caught:
+    with pytest.raises(UserError, match="task mlm is only for training") as caught:
         cotrunk.load(run).predict("mlm", ["good plot"])
     assert len(caught.value.lines) == 1
 
@@ -91,21 +91,21 @@ WRONG = {
     "tasks.mlm.sparse_labels=true": "tasks.mlm.sparse_labels: kind mlm has no labels",
     "tasks.mlm.metric=accuracy": "tasks.mlm.metric is not a setting",
     "tasks.mlm.rate=1.5": "tasks.mlm.rate = 1.5: must be between 0 and 1",
-    "tasks.mlm.head.depth=2": "tasks.mlm.head: the head of kind mlm",
-    "tasks.mlm.reads=['mood']": "tasks.mlm.reads: the head of kind mlm",
-    "tasks.mlm.reading.what=hidden": "tasks.mlm.reading: the head of kind mlm",
-    "tasks.mood.reads=['mlm']": "tasks.mood.reads: 'mlm' has no answers to read",
-    "tasks.mlm.pooling=cls": "tasks.mlm.pooling: kind mlm is about tokens",
-    "tasks.mlm.pair=all": "tasks.mlm.pair: kind mlm is about tokens",
-    "tasks.mlm.swap=true": "tasks.mlm.swap: kind mlm is about tokens",
+    "tasks.mlm.head.depth=2": "tasks.mlm.head: kind mlm uses",
+    "tasks.mlm.reads=['mood']": "tasks.mlm.reads: kind mlm uses",
+    "tasks.mlm.reading.what=hidden": "tasks.mlm.reading: kind mlm uses",
+    "tasks.mood.reads=['mlm']": "tasks.mood.reads: 'mlm' makes no predictions to read",
+    "tasks.mlm.pooling=cls": "tasks.mlm.pooling: kind mlm predicts tokens",
+    "tasks.mlm.pair=all": "tasks.mlm.pair: kind mlm predicts tokens",
+    "tasks.mlm.swap=true": "tasks.mlm.swap: kind mlm predicts tokens",
     "tasks.mlm.loss=mse": "tasks.mlm.loss = 'mse': must be cross-entropy",
     "tasks.mlm.texts_of=['mod']": "tasks.mlm.texts_of: 'mod' is not a task; tasks are mood, same, "
     "alike, mlm; did you mean 'mood'?",
-    "tasks.mlm.texts_of=['mlm']": "tasks.mlm.texts_of: a task cannot read its own texts",
-    "tasks.mlm.texts_of=['mood', 'mood']": "tasks.mlm.texts_of: 'mood' stands there 2 times",
+    "tasks.mlm.texts_of=['mlm']": "tasks.mlm.texts_of: a task cannot name itself",
+    "tasks.mlm.texts_of=['mood', 'mood']": "tasks.mlm.texts_of lists 'mood' 2 times",
     "tasks.mlm.texts_of=[]": "tasks.mlm.text is missing: name the text columns",
-    "tasks.mlm.text=['sentence']": "tasks.mlm.text: texts_of says already where the texts are",
-    "tasks.mlm.train=mood-train.csv": "tasks.mlm.train: texts_of says already",
+    "tasks.mlm.text=['sentence']": "tasks.mlm.text and texts_of both say where the texts are",
+    "tasks.mlm.train=mood-train.csv": "tasks.mlm.train and texts_of both say",
     "tasks.mood.texts_of=['same']": "tasks.mood.texts_of is not a setting",
     "train.keep=mlm": "train.keep = 'mlm': kind mlm cannot choose the best checkpoint if "
     "there are other kinds; use one of official, mean, sum, mood, same, alike",

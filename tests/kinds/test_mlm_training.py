@@ -190,7 +190,7 @@ def test_texts_that_are_in_train_and_dev_are_found(masked):
         "tasks.mlm.train=lines-dev.txt",
         "tasks.mlm.dev=lines-dev.txt",
     )
-    assert any("dev and train are the same rows" in str(finding) for finding in same.findings)
+    assert any("dev and train have the same rows" in str(finding) for finding in same.findings)
 
 
 # Training

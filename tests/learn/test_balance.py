@@ -65,7 +65,7 @@ def test_a_loaded_state_goes_on_bit_identically(name, steps):
 @pytest.mark.parametrize("name", LOSS_WEIGHTINGS)
 def test_a_state_of_other_tasks_is_refused(name):
     other = loss_weighting("gradnorm", TASKS[:2], {"sst": 1.0, "para": 1.0}).state()
-    with pytest.raises(ValueError, match="state should be"):
+    with pytest.raises(ValueError, match="loss weighting state: expected"):
         loss_weighting(name, TASKS, ONES).load(other)
 
 
@@ -232,10 +232,10 @@ def test_wrong_names_options_and_weights_are_said_at_once():
     with pytest.raises(UserError) as error:
         loss_weighting("dwa", TASKS, {"sst": 0.0}, {"alpha": 1.0, "temperature": -1.0})
     assert error.value.lines == (
-        "loss_weighting_options: dwa does not know 'alpha'; its options are temperature",
-        "loss_weighting_options.temperature = -1.0 is not a number above 0",
+        "loss_weighting_options: dwa has no option 'alpha'; its options are temperature",
+        "loss_weighting_options.temperature = -1.0 must be a number above 0",
         "loss_weighting: weights are for sst, but the tasks are sst, para, sts",
-        "loss_weighting: dwa needs weights above 0 to begin with; sst has 0",
+        "loss_weighting: dwa needs initial weights above 0; sst has 0",
     )
     with pytest.raises(UserError, match="it has no options"):
         loss_weighting("fixed", TASKS, ONES, {"rate": 1.0})

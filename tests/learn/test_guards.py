@@ -100,13 +100,13 @@ def test_predictions_that_are_constant_but_for_a_few_rows_are_named(positive, na
     found = guards.constant_predictions(PARA, predicted, gold)
     assert (found is not None) == named
     if positive == 0:
-        assert "all 20212 rows are predicted 0, which alone scores 0.625" in str(found)
+        assert "all 20212 rows get the same prediction, 0 (accuracy 0.625)" in str(found)
 
 
 def test_a_class_that_is_always_predicted_is_named_as_the_data_have_it():
     mood = Task("mood", 1, Classes(("sad", "glad")))
     found = guards.constant_predictions(mood, np.ones(8), np.arange(8) % 2)
-    assert "all 8 rows are predicted glad, which alone scores 0.500" in str(found)
+    assert "all 8 rows get the same prediction, glad (accuracy 0.500)" in str(found)
 
 
 def test_constant_predictions_are_right_where_the_labels_are_constant():
@@ -136,10 +136,10 @@ def test_a_network_that_was_trained_by_a_rounded_loss_predicts_a_constant():
 def test_an_undefined_correlation_says_which_side_is_constant():
     values = np.array([0.0, 2.5, 5.0])
     cases = [
-        (np.full(3, 0.1), values, "prediction 0.1"),
+        (np.full(3, 0.1), values, "the prediction is 0.1"),
         (values, np.full(3, 0.1), "label 0.1"),
         (np.array([1.0, np.nan, 2.0]), values, "not finite"),
-        (values[:1], values[:1], "1 rows"),
+        (values[:1], values[:1], "only 1 row"),
     ]
     for predicted, gold, why in cases:
         (found,) = guards.on_dev(STS, predicted, gold)
@@ -149,7 +149,7 @@ def test_an_undefined_correlation_says_which_side_is_constant():
     assert guards.on_dev(STS, values, values[::-1]) == []
     assert guards.undefined_score(PARA, np.zeros(3), np.zeros(3)) is None
     (found,) = guards.on_dev(PARA, np.array([0.0, np.nan, 1.0]), np.zeros(3))
-    assert "the outputs for 1 row of 3 are not finite, so there is no accuracy" in str(found)
+    assert "accuracy is NaN: the outputs for 1 row of 3 are not finite" in str(found)
 
 
 @pytest.mark.slow
@@ -163,7 +163,7 @@ def test_a_rounded_output_is_named_at_the_head_it_starves():
     network = tiny("S2")
     (found,) = specs(network, watch_of(network), HEALTHY | {"para": rounded_mse})
     assert (found.name, found.place) == ("rounded-output", "heads.para")
-    assert "in 3 turns of para" in found.finding
+    assert "in 3 steps with para" in found.finding
 
 
 @pytest.mark.slow
@@ -174,7 +174,7 @@ def test_all_blocks_below_a_rounded_output_are_one_finding():
     blocks = {
         name.rpartition(".")[0] for name, group in network.owners().items() if "para" in group
     }
-    assert f"nor {len(blocks) - 2} blocks below" in found.finding
+    assert f"or {len(blocks) - 2} blocks below" in found.finding
 
 
 def test_a_rounded_output_is_named_with_surgery_too():
@@ -274,7 +274,7 @@ def test_a_decay_is_called_idle_exactly_when_no_weight_changes(optimizer, decay,
 def test_an_idle_decay_says_from_where_it_acts():
     found = guards.idle_decay([1e-3, 1e-5], 1e-3)
     assert found.name == "idle-decay"
-    assert "at lr 1e-05 a decay of 0.001" in found.finding
+    assert "at lr = 1e-05 and decay = 0.001" in found.finding
     assert "above 0.003" in found.fix
     assert guards.idle_decay([1e-5], 0.003 * 1.01) is None
 
@@ -346,7 +346,7 @@ def test_dev_rows_that_are_in_train_are_counted():
     assert guards.train_dev_overlap("sts", shared=0, rows=4) is None
 
 
-def test_a_task_that_a_law_gives_no_batch_is_named():
+def test_a_task_without_a_batch_in_some_epoch_is_named():
     sizes = {"sst": 8_544, "para": 141_506, "sts": 6_040}
     plans = dry_run(Sampler("proportional", steps_per_epoch=10), sizes, batch=32, seed=1, epochs=4)
     found = {finding.finding.split()[1]: finding for finding in guards.starved_tasks(plans)}
@@ -358,7 +358,7 @@ def test_a_task_that_a_law_gives_no_batch_is_named():
         assert finding.fatal == all(plan["batches"][task] == 0 for plan in plans)
 
 
-def test_a_law_that_serves_all_tasks_starves_none():
+def test_a_sampler_that_serves_all_tasks_starves_none():
     sizes = {"sst": 8_544, "para": 141_506, "sts": 6_040}
     for sampler in ("together", "proportional", "annealed", "round-robin", "sequential"):
         plans = dry_run(Sampler(sampler), sizes, batch=32, seed=1, epochs=2)
@@ -366,11 +366,11 @@ def test_a_law_that_serves_all_tasks_starves_none():
     assert guards.starved_tasks([]) == []
 
 
-def test_a_task_that_has_no_turn_before_training_stops_is_named():
+def test_a_task_without_a_batch_before_training_stops_is_named():
     specs = ["para", "para", "sst", "para"]
     found = guards.unreached_tasks(["sst", "para", "sts"], specs, steps=4, whole=400)
     assert [finding.name for finding in found] == ["starved-task"]
-    assert "task sts has no batch in the 4 of 400 steps that are made" in str(found[0])
+    assert "task sts has no batch in the first 4 of 400 steps" in str(found[0])
     assert not found[0].fatal
     assert guards.unreached_tasks(["sst", "para"], specs, steps=4, whole=400) == []
 

@@ -271,7 +271,7 @@ def test_factors_are_between_0_and_1(name, steps, warmup):
     [
         ("linaer", 10, 0.1, "'linaer' is not one of none, linear, cosine, one-cycle"),
         ("linear", 10, 1.5, r"warmup = 1.5 is not in \[0, 1\]"),
-        ("linear", 0, 0.5, "0 steps"),
+        ("linear", 0, 0.5, "steps = 0 must be 1 or more"),
     ],
 )
 def test_a_wrong_schedule_is_refused(name, steps, warmup, message):

@@ -239,6 +239,6 @@ def test_wrong_names_and_options_are_said():
     with pytest.raises(UserError) as error:
         regularizer("r-drop", {"radius": 1.0, "strength": 0.0})
     assert error.value.lines == (
-        "regularize_options: r-drop does not know 'radius'; its options are strength",
-        "regularize_options.strength = 0.0 is not a number above 0",
+        "regularize_options: r-drop has no option 'radius'; its options are strength",
+        "regularize_options.strength = 0.0 must be a number above 0",
     )

@@ -51,5 +51,5 @@ def test_a_slip_in_the_name_of_our_own_weights_is_met_with_it(tmp_path):
 @pytest.mark.usefixtures("hub")
 @pytest.mark.parametrize("weights", ["two words", "a/b/c", "x" * 5000, "nul\0"])
 def test_what_cannot_be_an_id_is_said_to_be_none(tmp_path, weights):
-    with pytest.raises(UserError, match="not spelt like one"):
+    with pytest.raises(UserError, match="must have the form owner/name"):
         find(weights, base=tmp_path)

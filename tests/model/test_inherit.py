@@ -88,9 +88,17 @@ def test_projected_attention_added_to_a_trained_run_keeps_its_outputs():
 @pytest.mark.parametrize(
     ("source", "target", "copies"),
     [
-        (Scheme("I3"), Scheme("S3"), "embeddings of para+rude+sst+sts was 4 copies"),
-        (Scheme("S2 I"), Scheme("S2 (para+sts)"), "layers.2 of para+sts was 2 copies (para, sts)"),
-        (Scheme(neck="I"), Scheme(neck="S"), "neck.0 of para+rude+sst+sts was 4 copies"),
+        (
+            Scheme("I3"),
+            Scheme("S3"),
+            "para+rude+sst+sts share embeddings, but in the run it has 4 copies",
+        ),
+        (
+            Scheme("S2 I"),
+            Scheme("S2 (para+sts)"),
+            "layers.2, but in the run it has 2 copies (para, sts)",
+        ),
+        (Scheme(neck="I"), Scheme(neck="S"), "share neck.0, but in the run it has 4 copies"),
     ],
 )
 def test_copies_cannot_be_merged(source, target, copies):
@@ -111,7 +119,7 @@ def test_copies_cannot_be_merged(source, target, copies):
     ],
 )
 def test_parts_that_would_be_thrown_away_are_refused(source, lost):
-    with pytest.raises(UserError, match=f"{lost}, and this plan has not"):
+    with pytest.raises(UserError, match=f"{lost}, but this plan does not"):
         warm_start(fresh(Scheme()), trained(source))
 
 

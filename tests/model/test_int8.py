@@ -162,7 +162,9 @@ def test_the_engine_of_others_stays_as_it_was():
 
 @needs_x86
 def test_a_network_elsewhere_than_on_the_cpu_is_refused():
-    with pytest.raises(UserError, match="int8 runs on the cpu; the network is on meta; load it"):
+    with pytest.raises(
+        UserError, match="int8 runs only on the CPU, but the network is on meta; load it"
+    ):
         to_int8(network_of(Scheme(), device="meta"))
 
 

@@ -113,14 +113,14 @@ def test_the_head_starts_as_published_and_nothing_is_said(published):
     model, config = published
     run = prepared(config)
     assert torch.equal(run.network.head_of["mlm"].bias, model.cls.predictions.bias)
-    assert not any("drawn at random" in note for note in run.notes)
+    assert not any("initialised at random" in note for note in run.notes)
 
 
 def test_weights_without_such_a_head_are_a_note_that_says_why(published):
     model, config = published
     model.bert.save_pretrained(config.parent / "weights")
     run = prepared(config)
-    expected = "heads.mlm: drawn at random, because the weights have no head for masked words"
+    expected = "heads.mlm: initialised at random, because the weights have no head for masked words"
     assert expected in run.notes
     head = run.network.head_of["mlm"]
     assert head.dense.weight.std().item() == pytest.approx(0.02, rel=0.3)

@@ -157,7 +157,7 @@ def test_the_command_counts_projected_attention(capsys):
 
 def test_a_size_that_heads_do_not_divide_is_refused_with_the_nearest(capsys):
     assert main(["plan", "--pal", "326", "--pal-heads", "12"]) == 2
-    assert "the nearest sizes that are: 324 or 336" in capsys.readouterr().err
+    assert "the nearest divisible sizes are 324 or 336" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", SCHEMES)

@@ -57,13 +57,13 @@ def test_the_grammar_means(text, expected):
         ("S-1x", "cannot read '1x'"),
         ("(para+sts", "cannot read '(para+sts'"),
         ("((para))", "cannot read '((para))'"),
-        ("S0", "a count lies in 1..1000; found 0"),
-        ("S99999999999999999999", "a count lies in 1..1000"),
+        ("S0", "a count must be in 1..1000; found 0"),
+        ("S99999999999999999999", "a count must be in 1..1000"),
         ("()", "() has an empty group"),
         ("(para|)", "(para|) has an empty group"),
-        ("(para+stss)", "'stss' is no task"),
-        ("(para+sts|sts)", "'sts' stands twice"),
-        ("(para+para)", "'para' stands twice"),
+        ("(para+stss)", "'stss' is not a task"),
+        ("(para+sts|sts)", "names 'sts' twice"),
+        ("(para+para)", "names 'para' twice"),
     ],
 )
 def test_what_is_not_a_plan_is_refused_with_what_was_found(text, finding):
@@ -75,7 +75,7 @@ def test_what_is_not_a_plan_is_refused_with_what_was_found(text, finding):
 
 
 def test_an_unknown_task_is_refused_with_the_names_that_are_known():
-    with pytest.raises(UserError, match="tasks, which are sst, para, sts; 'paar' is no task"):
+    with pytest.raises(UserError, match=r"'paar' is not a task.*; tasks are sst, para, sts"):
         groups("I (paar+sts)")
 
 
@@ -100,7 +100,7 @@ def test_a_plan_for_another_number_of_layers_is_refused_with_one_that_fits():
 
 @pytest.mark.parametrize("key", ["embeddings", "pooler", "pooled_norm"])
 def test_a_single_module_takes_a_single_token(key):
-    with pytest.raises(UserError, match=rf"sharing.{key} = 'S2': exactly one token.*found 2"):
+    with pytest.raises(UserError, match=rf"sharing.{key} = 'S2': must be one token.*found 2"):
         places(1, encoder="S", **{key: "S2"})
 
 
@@ -118,7 +118,7 @@ def test_places_that_do_not_fit_together_are_refused():
     adapter = replace(layer, name="adapter", acts="tokens", depth=1)
     beside = replace(layer, name="beside", acts="beside", depth=None, depths=(0,))
     for wrong, finding in [
-        ((layer, layer), "layers.0: two places of a plan cannot have one name"),
+        ((layer, layer), "layers.0: two places of a plan cannot have the same name"),
         ((replace(layer, depth=1),), "layers: depths must be 0, 1, 2, ...; found [1]"),
         ((layer, adapter), "adapter acts at layers [1], but the plan has 1 layers"),
         ((layer, replace(adapter, depth=None)), "adapter acts at layers []"),

@@ -37,7 +37,7 @@ def test_words_name_places_in_the_order_of_the_plan(text, expected):
     assert names(text) == expected
 
 
-PARTS = "name some of encoder, embeddings, layers, pal, pooler, neck, heads"
+PARTS = "parts are encoder, embeddings, layers, pal, pooler, neck, heads"
 
 
 @pytest.mark.parametrize(
@@ -49,16 +49,16 @@ PARTS = "name some of encoder, embeddings, layers, pal, pooler, neck, heads"
         ("embeddings,", f"'' is not a part of this plan; {PARTS}"),
         (
             "layers 4",
-            "layers are counted from 1, and this plan has layers 1-3; there is no number 4",
+            "this plan has layers 1-3, but no number 4",
         ),
-        ("layers 0-2", "this plan has layers 1-3; there is no number 0"),
-        ("layers 2-9999", "there is no number 4"),
-        ("layers 3-1", "cannot read '3-1' as numbers of layers; write for example 'layers 1-3'"),
-        ("layers one", "cannot read 'one' as numbers of layers"),
-        ("layers 99999999999999999999", "cannot read '99999999999999999999' as numbers"),
-        ("embeddings 1", "'embeddings' is not numbered; write 'embeddings' alone for all of it"),
-        ("encoder 1", "'encoder' is not numbered"),
-        ("pal 1", "'pal' is not numbered"),
+        ("layers 0-2", "this plan has layers 1-3, but no number 0"),
+        ("layers 2-9999", "but no number 4"),
+        ("layers 3-1", "'3-1' is not a number or range; write for example 'layers 1-3'"),
+        ("layers one", "'one' is not a number or range"),
+        ("layers 99999999999999999999", "'99999999999999999999' is not a number or range"),
+        ("embeddings 1", "'embeddings' has no numbers; write only 'embeddings'"),
+        ("encoder 1", "'encoder' has no numbers"),
+        ("pal 1", "'pal' has no numbers"),
         ("heads stss", "'stss' is not a task with heads; tasks are sst, rude, para, sts; did you"),
     ],
 )

@@ -63,7 +63,7 @@ def test_a_bare_byte_pair_vocabulary_gives_the_tokens_of_transformers(tmp_path, 
 def test_a_tokenizer_beyond_the_word_table_is_refused(folder):
     with (folder / "vocab.txt").open("a") as vocabulary:
         vocabulary.writelines(f"word{number}\n" for number in range(300))
-    with pytest.raises(UserError, match=r"but config.json gives a vocabulary of 300"):
+    with pytest.raises(UserError, match=r"but config.json has vocab_size = 300"):
         load_tokenizer(find(str(folder), base=EVERYWHERE))
 
 

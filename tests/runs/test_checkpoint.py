@@ -89,7 +89,7 @@ def test_a_missing_part_is_asked_for_by_name(folder):
 
 
 def test_a_checkpoint_that_was_never_written_is_not_called_damaged(tmp_path):
-    with pytest.raises(CheckpointError, match="best is not there") as caught:
+    with pytest.raises(CheckpointError, match="best: there is no such checkpoint") as caught:
         read_checkpoint(tmp_path / "best")
     assert not isinstance(caught.value, CheckpointDamaged)
 

@@ -1,4 +1,4 @@
-"""Refusals: all of them before the first data file is read, all at once, each with its key."""
+"""Checks of the settings before any data file is read; all errors are reported at once."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -24,17 +24,17 @@ from cotrunk.model.sharing.network import Network
 from cotrunk.model.sharing.place import AddPlaces
 
 Find = Callable[[Train, Collection[str]], Iterable[str]]
-"""What is wrong with a stage, given the keys that it sets itself. A line begins with its key."""
+"""(stage, keys that it sets itself) -> error lines; each line starts with its key."""
 
 
 def refuse_wrong_settings(settings: Settings, tasks: list[Task], sources: Sources) -> None:
-    """What needs nothing but the settings, and to know which files there are."""
+    """Check what needs only the settings and which files exist."""
     errors = Errors()
     errors.lines += complaints(partial(head_plans, settings, tasks))
     errors.lines += wrong_stages(settings, tasks)
     errors.lines += complaints(partial(device_of, settings.train.device))
     errors.lines += _missing_files(settings, tasks, sources)
-    own = {task.name for task in tasks if not task.labels.texts_of}  # others are told by theirs
+    own = {task.name for task in tasks if not task.labels.texts_of}  # the rest read these
     for split, by_task in sources.items():
         for task, files in by_task.items():
             for source in files if task in own else ():
@@ -44,7 +44,7 @@ def refuse_wrong_settings(settings: Settings, tasks: list[Task], sources: Source
 
 
 def wrong_stages(settings: Settings, tasks: list[Task]) -> list[str]:
-    """What is wrong with how the stages train, each line with its key."""
+    """Error lines about the training stages, each with its key."""
     by_name = {task.name: task for task in tasks}
     return [
         *in_stages(settings, partial(_wrong_options, settings, by_name)),
@@ -61,23 +61,23 @@ def refuse_wrong_network(
     heads: Mapping[str, HeadPlan],
     more: Sequence[AddPlaces] = (),
 ) -> None:
-    """What can be seen once the encoder's shape is known: who is trained, and with whom."""
+    """Check what needs the encoder's shape: the plan, and which tasks train which parameters."""
     errors = Errors()
     errors.lines += complaints(partial(pair_formats_of, settings, shape, tasks))
     with errors.gathered():
         plan = plan_of(settings, shape, tasks, heads, more=more)
         errors.lines += complaints(partial(refuse_senseless_freezing, settings, plan))
-        with torch.device("meta"):  # its parameters have names and owners, but no memory
+        with torch.device("meta"):  # names and owners of parameters, without memory
             network = Network(shape, plan, tasks, heads)
         refuse_idle_methods(settings, network)
     errors.refuse()
 
 
 def in_stages(settings: Settings, find: Find) -> list[str]:
-    """What is wrong with the stages, each line with the place where its key is written.
+    """Error lines of all stages, each with the place where its key is set.
 
-    ``train.lr``; or ``stages 2: lr`` where the stage sets it, and ``stages 2: train.lr`` where it
-    is wrong only for that stage, which takes it from [train].
+    ``train.lr``; or ``stages 2: lr`` if the stage sets it, and ``stages 2: train.lr`` if the value
+    from [train] is wrong only for that stage.
     """
     found: dict[str, list[int]] = {}
     own = [frozenset(stage) for stage in settings.stages] or [frozenset()]
@@ -98,7 +98,7 @@ def in_stages(settings: Settings, find: Find) -> list[str]:
 def _wrong_options(
     settings: Settings, tasks: Mapping[str, Task], train: Train, _own: Collection[str]
 ) -> list[str]:
-    """Methods that do not know their options, or lack a package: made here as their stage will."""
+    """Unknown options of methods, or missing packages: found by creating the methods."""
     mine = [tasks[name] for name in tasks_in(settings, train)]
     return [
         *complaints(partial(sampler_of, settings, train)),
@@ -109,7 +109,7 @@ def _wrong_options(
 
 
 def _wrong_combination(settings: Settings, train: Train, own: Collection[str]) -> list[str]:
-    """Settings that are good by themselves, but not together."""
+    """Settings that are valid alone, but not together."""
     wrong = []
     drawn_alone = train.sampling not in ALL_TASKS_PER_STEP and train.accumulate == 1
     wanted = train.gradients if train.gradients not in ("sum", "mean") else ""
@@ -117,19 +117,19 @@ def _wrong_combination(settings: Settings, train: Train, own: Collection[str]) -
     if drawn_alone and several and (wanted or train.loss_weighting == "gradnorm"):
         key = f"gradients = {wanted!r}" if wanted else 'loss_weighting = "gradnorm"'
         wrong.append(
-            f"{key} compares a step's tasks, but sampling = {train.sampling!r} never gives it two; "
-            'use sampling = "together", or accumulate several batches'
+            f"{key} compares the tasks of a step, but sampling = {train.sampling!r} trains one "
+            'task per step; use sampling = "together", or set accumulate above 1'
         )
     if train.evaluate == "never" and (train.early_stopping or train.keep_each):
         key = "early_stopping" if train.early_stopping else "keep_each"
         wrong.append(f'{key} needs evaluations, but train.evaluate = "never"')
     if train.schedule == "one-cycle" and train.warmup == 0:
-        mine = "warmup" in own  # --set train.warmup would not reach it
+        mine = "warmup" in own  # then --set train.warmup has no effect
         key = "warmup" if mine else "train.warmup"
-        fix = " there, as in warmup = 0.3" if mine else ", as in --set train.warmup=0.3"
+        fix = ", as in warmup = 0.3" if mine else ", as in --set train.warmup=0.3"
         wrong.append(
-            'warmup = 0, but schedule = "one-cycle" needs a share of the steps to rise in; '
-            f"leave {key} out, or set it above 0{fix}"
+            'warmup = 0, but schedule = "one-cycle" needs a warmup; '
+            f"remove {key}, or set it above 0{fix}"
         )
     return wrong
 
@@ -142,20 +142,20 @@ def _wrong_shares(settings: Settings, train: Train, _own: Collection[str]) -> li
     keys = ", ".join(f"tasks.{name}.share" for name in shares)
     if train.sampling in ALL_TASKS_PER_STEP:
         return [
-            f'{keys}: sampling = "{train.sampling}" gives every step all tasks; '
-            "use weight or batch instead"
+            f'{keys}: has no effect, because sampling = "{train.sampling}" trains all tasks in '
+            "every step; use weight or batch instead"
         ]
     if train.sampling not in DRAWN:
         return [
-            f'{keys}: sampling = "{train.sampling}" gives the tasks their turns in order; '
-            f"use one that draws them: {', '.join(sorted(DRAWN))}"
+            f'{keys}: has no effect, because sampling = "{train.sampling}" has a fixed order; '
+            f"use a sampler that draws tasks: {', '.join(sorted(DRAWN))}"
         ]
     total, everyone = sum(shares.values()), len(shares) == len(tasks)
     if everyone and abs(total - 1) > 1e-6:
-        return [f"{keys}: shares of all tasks must add up to 1; found {total:g}"]
+        return [f"{keys}: the shares of all tasks must add up to 1; found {total:g}"]
     if not everyone and total >= 1:
         return [
-            f"{keys}: must add up to less than 1, to leave some for the others; found {total:g}"
+            f"{keys}: must add up to less than 1 unless all tasks have a share; found {total:g}"
         ]
     return []
 
@@ -163,7 +163,7 @@ def _wrong_shares(settings: Settings, train: Train, _own: Collection[str]) -> li
 def _untrained_tasks(settings: Settings) -> list[str]:
     trained = {name for train in settings.stages_of_training for name in tasks_in(settings, train)}
     return [
-        f"tasks.{name}: no stage trains it; name it in the tasks of a stage, or leave it out"
+        f"tasks.{name}: no stage trains it; add it to the tasks of a stage, or remove it"
         for name in settings.tasks
         if name not in trained
     ]
@@ -174,27 +174,26 @@ def _missing_files(settings: Settings, tasks: Sequence[Task], sources: Sources) 
     wrong = []
     for name in (task.name for task in tasks if not task.labels.texts_of):
         if name not in sources["train"]:
-            wrong.append(f"tasks.{name}.train is missing: name the file of training rows")
+            wrong.append(f"tasks.{name}.train is missing: name the training file")
         if name not in sources["dev"] and measured:
             wrong.append(
-                f"tasks.{name}.dev is missing: name the file to measure on, "
+                f"tasks.{name}.dev is missing: name the file to evaluate on, "
                 'or set train.evaluate = "never"'
             )
     return wrong
 
 
 def refuse_idle_methods(settings: Settings, network: Network) -> None:
-    """A gradient method has nothing to do where no stage lets two tasks move one parameter."""
+    """A gradient method has no effect if no two tasks train the same parameter in any stage."""
     stages = settings.stages_of_training
     chosen = [train for train in stages if train.gradients not in ("sum", "mean")]
     if chosen and not any(_trained_together(settings, train, network) for train in chosen):
         layers = {place.name for place in network.plan.acting("layer")}
         frozen = all(layers <= frozen_places(train, network.plan) for train in chosen)
-        neck = "share a neck, which a frozen encoder leaves to be trained"
+        neck = "share a neck, because the encoder is frozen"
         raise UserError(
-            f"train.gradients = {chosen[0].gradients!r}: no two tasks train a parameter together "
-            "in this plan, so there is nothing to combine; "
-            f'{neck if frozen else "share a layer"}, or write "sum"'
+            f"train.gradients = {chosen[0].gradients!r} has no effect: in this plan no two tasks "
+            f'train the same parameter; {neck if frozen else "share a layer"}, or use "sum"'
         )
     balanced = [train for train in stages if train.loss_weighting == "gradnorm"]
     if balanced and not any(
@@ -202,13 +201,13 @@ def refuse_idle_methods(settings: Settings, network: Network) -> None:
         for train in balanced
     ):
         raise UserError(
-            'train.loss_weighting = "gradnorm" compares gradients in a block that all tasks '
-            "train, and this plan has none; share a layer among all tasks"
+            'train.loss_weighting = "gradnorm" needs parameters that all tasks train, '
+            "and this plan has none; share a layer among all tasks"
         )
 
 
 def _trained_together(settings: Settings, train: Train, network: Network) -> list[frozenset[str]]:
-    """The groups of two or more tasks of a stage that move some parameter that it trains."""
+    """The groups of two or more tasks that train the same parameter in a stage."""
     updated_by = updated_in_stage(network, tasks_in(settings, train))
     frozen, places = frozen_places(train, network.plan), network.places_of()
     return [

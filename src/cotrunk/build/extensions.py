@@ -1,4 +1,4 @@
-"""What a caller adds to the kinds and places that the package has."""
+"""Kinds and places that a caller adds to the built-in ones."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,10 +9,10 @@ from cotrunk.model.sharing.place import AddPlaces
 
 @dataclass(frozen=True)
 class Extensions:
-    """``kinds``: more values of ``tasks.X.kind``, by name. ``places``: functions that are given the
-    context of a plan and return the places to add to it.
+    """``kinds``: additional values of ``tasks.X.kind``. ``places``: functions from a plan's context
+    to the places to add to the plan.
 
-    A run that was trained with extensions is loaded and resumed with the same ones.
+    A run trained with extensions must be loaded and resumed with the same ones.
     """
 
     kinds: Mapping[str, type[Kind]] = field(default_factory=dict)
@@ -20,7 +20,7 @@ class Extensions:
 
     @property
     def all_kinds(self) -> dict[str, type[Kind]]:
-        """The package's own kinds and these."""
+        """The built-in kinds and these."""
         return {**KINDS, **self.kinds}
 
 

@@ -1,4 +1,4 @@
-"""What can be seen to be wrong before the first step."""
+"""The guards that run before the first step."""
 
 from collections.abc import Mapping, Sequence
 
@@ -25,7 +25,7 @@ def findings_before(
     dev: Corpora,
     test: Mapping[str, str],
 ) -> list[Finding]:
-    """``test`` has the digests of test files, which are not read."""
+    """All findings before training; ``test`` has digests of the test files, by task."""
     found: list[Finding | None] = []
     for stage, stream in zip(settings.stages_of_training, streams, strict=True):
         frozen, places = frozen_places(stage, network.plan), network.places_of()
@@ -51,7 +51,7 @@ def findings_before(
 
 
 def _unreached(settings: Settings, streams: Sequence[Stream], train: Corpora) -> list[Finding]:
-    """Over all stages together, each as long as it will be."""
+    """Tasks that have no batch because ``max_steps`` shortens the stages."""
     stages = zip(settings.stages_of_training, streams, strict=True)
     made = [steps_of(stage, stream) for stage, stream in stages]
     whole = sum(stream.steps for stream in streams)

@@ -1,4 +1,4 @@
-"""Which places a stage of training holds as they are, and how fast the others learn."""
+"""The frozen places of a stage, and the learning rates of the others."""
 
 from collections.abc import Iterator, Mapping
 
@@ -12,14 +12,13 @@ NOTHING = "nothing"
 
 
 def frozen_places(train: Train, plan: Plan, *, key: str = "train.freeze") -> frozenset[str]:
-    """Names of the places that a stage does not train; ``key`` is where they are written."""
+    """Names of the places that a stage does not train; ``key`` names the setting in errors."""
     if train.freeze == NOTHING:
         return frozenset()
     frozen = select(train.freeze, plan, place=f"{key} = {train.freeze!r}")
     if len(frozen) == len(plan.places):
         raise UserError(
-            f"{key} = {train.freeze!r} is all of this plan, so nothing is left to train; "
-            "leave a part out, such as heads"
+            f"{key} = {train.freeze!r} freezes the whole network; leave a part out, such as heads"
         )
     return frozenset(place.name for place in frozen)
 
@@ -38,14 +37,14 @@ def own_rates(train: Train, plan: Plan, *, key: str = "train.rates") -> dict[str
         places = select(words, plan, place=f"{key}, {words!r}")
         if all(place.name in frozen for place in places):
             raise UserError(
-                f"{key}: {words!r} is frozen by freeze = {train.freeze!r}, so its rate has no "
-                "effect; leave one of them out"
+                f"{key}: {words!r} has no effect, because freeze = {train.freeze!r} freezes it; "
+                "remove one of them"
             )
         for place in places:
             if place.name in written:
                 raise UserError(
                     f"{key}: {place.name} is in {written[place.name]!r} and in {words!r}; "
-                    "a place has one rate: leave it out of one of them"
+                    "it can have only one rate"
                 )
             written[place.name], rates[place.name] = words, rate
     return rates
@@ -54,9 +53,9 @@ def own_rates(train: Train, plan: Plan, *, key: str = "train.rates") -> dict[str
 def learning_rate_factors(
     train: Train, plan: Plan, places: Mapping[str, Place]
 ) -> dict[str, float]:
-    """What multiplies ``lr`` for each parameter of ``places``, where it is not 1.
+    """Factors of ``lr`` by parameter name, where they are not 1.
 
-    Heads have a rate of their own; each layer further from them is slower by ``layer_decay``.
+    Heads have ``head_lr``; each layer further from them is slower by ``layer_decay``.
     """
     layers, own = len(plan.acting("layer")), own_rates(train, plan)
     head = (train.head_lr or train.lr) / train.lr
@@ -75,19 +74,19 @@ def learning_rate_factors(
 
 
 def keeps_vectors(plan: Plan, frozen: frozenset[str]) -> bool:
-    """Whether all that pooled vectors go through is frozen, so that each text is encoded once."""
+    """Whether everything below pooling is frozen, so that pooled vectors can be cached."""
     below = [place for place in plan.places if place.encodes]
     return all(place.name in frozen and place.options is not None for place in below)
 
 
 def refuse_senseless_freezing(settings: Settings, plan: Plan) -> None:
-    """Wrong words in ``freeze`` and ``rates``, and what makes no sense with this plan."""
+    """Check ``freeze`` and ``rates`` against the plan."""
     for train, key in _stages(settings, "freeze"):
         frozen = frozen_places(train, plan, key=key)
         if train.regularize == "smart" and keeps_vectors(plan, frozen):
             raise UserError(
-                'train.regularize = "smart" perturbs the embeddings, '
-                f'which freeze = "{train.freeze}" skips'
+                'train.regularize = "smart" perturbs the embeddings, but with '
+                f'freeze = "{train.freeze}" they are not computed in training'
             )
     for train, key in _stages(settings, "rates"):
         own_rates(train, plan, key=key)
@@ -95,7 +94,7 @@ def refuse_senseless_freezing(settings: Settings, plan: Plan) -> None:
 
 
 def _refuse_equal_copies(settings: Settings, plan: Plan) -> None:
-    """Copies that no stage trains would stay equal for ever, unless a trained run had them."""
+    """Copies that no stage trains stay equal, unless they come from a trained run."""
     never = always_frozen(settings, plan)
     copied = [p for p in plan.places if p.name in never and len(p.partition) > 1]
     if copied and settings.train.init_from is None:
@@ -107,13 +106,13 @@ def _refuse_equal_copies(settings: Settings, plan: Plan) -> None:
             fix = f"write {layers}{more}"
         freeze = settings.stages_of_training[0].freeze
         raise UserError(
-            f'train.freeze = "{freeze}", but the plan copies {first.name}: copies that are not '
-            f"trained stay equal; {fix}"
+            f'train.freeze = "{freeze}", but the plan has several copies of {first.name}: frozen '
+            f"copies stay equal; {fix}"
         )
 
 
 def _stages(settings: Settings, key: str) -> Iterator[tuple[Train, str]]:
-    """Each stage with the place where its ``key`` is written."""
+    """Each stage with the place where its ``key`` is set, for errors."""
     for number, train in enumerate(settings.stages_of_training):
         own = settings.stages and key in settings.stages[number]
         yield train, f"stages {number + 1}: {key}" if own else f"train.{key}"

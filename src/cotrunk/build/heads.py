@@ -1,4 +1,4 @@
-"""Settings -> how each task reads its texts and answers, all errors at once."""
+"""Settings -> head and pair format of each task; all errors are reported at once."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # packing needs torch, which `cotrunk plan` does without
 
 
 def head_plans(settings: Settings, tasks: list[Task]) -> dict[str, HeadPlan]:
-    """How each task answers, all errors at once."""
+    """The head of each task; all errors are reported at once."""
     by_name = {task.name: task for task in tasks}
     wrong = [line for task in tasks for line in _wrong_head(settings, task, by_name)]
     if wrong:
@@ -45,38 +45,42 @@ def _wrong_head(settings: Settings, task: Task, tasks: Mapping[str, Task]) -> li
     if cosine and task.labels.span is None:
         wrong.append(f'{place}.pair = "cosine" needs kind = "score" and a range')
     if cosine and part.reads:
-        wrong.append(f'{place}.reads: pair = "cosine" has no layer to read with; use "all"')
+        wrong.append(
+            f'{place}.reads needs a head with layers, but pair = "cosine" has none; use "all"'
+        )
     if part.swap and (task.texts == 1 or part.pair != "joined") and not task.is_about_tokens:
         wrong.append(f'{place}.swap needs two texts and pair = "joined"')
     for read in () if task.labels.is_tied_to_words else dict.fromkeys(part.reads):
         if part.reads.count(read) > 1:
-            wrong.append(f"{place}.reads: {read!r} stands there {part.reads.count(read)} times")
+            wrong.append(f"{place}.reads lists {read!r} {part.reads.count(read)} times")
         if read not in tasks:
             hint = did_you_mean(read, tasks)
-            wrong.append(f"{place}.reads: {read!r} is no task; tasks are {', '.join(tasks)}{hint}")
-        elif read == task.name:
-            wrong.append(f"{place}.reads: a task cannot read itself; leave {read!r} out")
-        elif not tasks[read].labels.can_answer:
-            wrong.append(f"{place}.reads: {read!r} has no answers to read; leave it out")
-        elif tasks[read].is_about_tokens != task.is_about_tokens:
             wrong.append(
-                f"{place}.reads: of {read!r} and {task.name} one answers about tokens and the "
-                "other about texts; leave it out"
+                f"{place}.reads: {read!r} is not a task; tasks are {', '.join(tasks)}{hint}"
             )
+        elif read == task.name:
+            wrong.append(f"{place}.reads: a task cannot read itself; remove {read!r}")
+        elif not tasks[read].labels.can_answer:
+            wrong.append(f"{place}.reads: {read!r} makes no predictions to read; remove it")
+        elif tasks[read].is_about_tokens != task.is_about_tokens:
+            words, texts = (read, task.name) if tasks[read].is_about_tokens else (task.name, read)
+            wrong.append(f"{place}.reads: {words!r} labels words, but {texts!r} labels whole texts")
         elif tasks[read].texts > task.texts:
             wrong.append(f"{place}.reads: {read!r} needs two texts, but {task.name} has one")
         elif tasks[read].texts == 2 and _pairing(settings, read) != _pairing(settings, task.name):
             wrong.append(
-                f"{place}.reads: {read!r} and {task.name} must encode pairs alike; "
+                f"{place}.reads: {read!r} must have the same pair, segments and swap; "
                 f"pair is {settings.tasks[read].pair!r} there and {part.pair!r} here"
             )
         elif settings.tasks[read].pair == "cosine" and part.reading.what == "hidden":
-            wrong.append(f'{place}.reading.what = "hidden": {read!r} is a cosine and has none')
-    circle = _circle(settings, task.name)
-    if circle and circle[0] == min(circle):
+            wrong.append(
+                f'{place}.reading.what = "hidden": {read!r} has no hidden layer (pair = "cosine")'
+            )
+    cycle = _cycle(settings, task.name)
+    if cycle and cycle[0] == min(cycle):
         wrong.append(
-            f"{place}.reads: heads cannot read in a circle: {' reads '.join(circle)}; "
-            "leave one of these reads out"
+            f"{place}.reads: heads cannot read each other in a cycle: {' reads '.join(cycle)}; "
+            "remove one of these reads"
         )
     return wrong
 
@@ -91,17 +95,19 @@ def _wrong_loss(settings: Settings, task: Task) -> list[str]:
 
 
 def _wrong_token_head(settings: Settings, task: Task) -> list[str]:
-    """What a task about tokens cannot have: vectors of whole texts, or texts read one by one."""
+    """Settings that a token-level task cannot have: pooling, separate or swapped texts."""
     part, place = settings.tasks[task.name], f"tasks.{task.name}"
     if not task.is_about_tokens:
         return []
     wrong, kind = [], part.kind
     if part.pooling is not None:
-        wrong.append(f"{place}.pooling: kind {kind} is about tokens, which are not pooled")
+        wrong.append(
+            f"{place}.pooling: kind {kind} predicts tokens, which are not pooled; remove it"
+        )
     if part.pair != "joined" or part.swap:
         key = "swap" if part.pair == "joined" else "pair"
         wrong.append(
-            f'{place}.{key}: kind {kind} is about tokens; it needs pair = "joined", no swap'
+            f'{place}.{key}: kind {kind} predicts tokens; it needs pair = "joined" and no swap'
         )
     if task.labels.reads_words and task.texts == 2:
         wrong.append(f"{place}.text: kind {kind} reads the words of one column; found two")
@@ -109,15 +115,15 @@ def _wrong_token_head(settings: Settings, task: Task) -> list[str]:
 
 
 def _wrong_tied_head(settings: Settings, task: Task) -> list[str]:
-    """What a head has no use for whose output layer is the word table."""
+    """Settings that a head tied to the word table does not have."""
     part, place = settings.tasks[task.name], f"tasks.{task.name}"
     if not task.labels.is_tied_to_words:
         return []
     given = {"head": part.head != Head(), "reading": part.reading != Reading()}
     given["reads"] = bool(part.reads)
     return [
-        f"{place}.{key}: the head of kind {part.kind} is that of the encoder's pre-training, "
-        "and has no options; leave it out"
+        f"{place}.{key}: kind {part.kind} uses the encoder's pre-training head, "
+        "which has no options; remove it"
         for key, is_given in given.items()
         if is_given
     ]
@@ -128,8 +134,8 @@ def _pairing(settings: Settings, task: str) -> tuple[bool, bool, bool]:
     return part.pair == "joined", part.segments, part.swap
 
 
-def _circle(settings: Settings, start: str) -> list[str]:
-    """A path of reads from a task back to itself, of two tasks or more."""
+def _cycle(settings: Settings, start: str) -> list[str]:
+    """A path of reads from a task back to itself, through at least one other task."""
     paths = [[start]]
     while paths:
         path = paths.pop()

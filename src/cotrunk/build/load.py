@@ -25,7 +25,7 @@ from cotrunk.runs.checkpoint import read_checkpoint
 from cotrunk.runs.folder import RunFolder
 
 LISTED = 12
-"""Names in a note."""
+"""Longest list of names in a note."""
 
 
 def load_model(
@@ -35,9 +35,9 @@ def load_model(
     device: str = "cpu",
     extensions: Extensions = NO_EXTENSIONS,
 ) -> Model:
-    """A trained network from a run folder, verified.
+    """A trained network from a run folder, verified by hash.
 
-    Of the places of ``extensions``, the network has those that the run was trained with.
+    Of the places in ``extensions``, those are added that the run was trained with.
     """
     place = _saved_network(RunFolder.open(folder), which)
     checkpoint = read_checkpoint(place)
@@ -75,7 +75,7 @@ def _saved_network(run: RunFolder, which: str) -> Path:
         if run.is_finished and which.startswith("best-"):
             why = "it was trained without train.keep_each = true, or has no such task"
         else:
-            why = "its training has not got that far; continue it with `cotrunk train --resume`"
+            why = "its training has not saved one yet; continue it with `cotrunk train --resume`"
         raise UserError(f"{run.path} has no {which}/: {why}")
     return place
 
@@ -83,17 +83,17 @@ def _saved_network(run: RunFolder, which: str) -> Path:
 def _refuse_other_tensors(
     network: Network, tensors: Mapping[str, torch.Tensor], folder: Path
 ) -> None:
-    """A run that was trained with places of a caller's own cannot be loaded without them."""
+    """A run trained with places of extensions cannot be loaded without them."""
     unknown = sorted(tensors.keys() - network.state_dict().keys())
     if unknown:
         raise UserError(
-            f"{folder} has {unknown[0]}, which belongs to no place of its plan; "
+            f"{folder} has the parameter {unknown[0]}, which is not in its plan; "
             "load it with the extensions it was trained with"
         )
 
 
 def device_of(name: str) -> torch.device:
-    """``auto`` takes the fastest there is."""
+    """``auto`` is cuda, else mps, else cpu."""
     if name == "auto":
         if torch.cuda.is_available():
             return torch.device("cuda")
@@ -110,9 +110,11 @@ def device_of(name: str) -> torch.device:
 def start_from(
     network: Network, source: Model, template: Template, pair_formats: Mapping[str, PairFormat]
 ) -> tuple[str, ...]:
-    """Copy a trained run's parameters into a network of another plan, and compare the outputs."""
+    """Copy a trained run's parameters into a network, and compare the outputs; returns notes."""
     if _without_dropout(source.network.shape) != _without_dropout(network.shape):
-        raise UserError("train.init_from: the run has another encoder; encoder.weights must match")
+        raise UserError(
+            "train.init_from: the run has a different encoder; encoder.weights must match"
+        )
     fresh = warm_start(network, source.network)
     known = [task for task in network.tasks if task in source.network.tasks]
     alike = [task for task in known if have_same_heads(network, source.network, task)]
@@ -120,11 +122,11 @@ def start_from(
     if not fresh and apart > 1e-5:
         raise RuntimeError(f"all parameters were copied, but outputs differ by {apart:.2g}")
     same = f"outputs for {', '.join(alike)} match the source run (max difference {apart:.1g})"
-    notes = [f"started from a trained run; {same if alike else 'no head is the same as there'}"]
+    notes = [f"started from a trained run; {same if alike else 'no head is the same'}"]
     if fresh:
         more = f" and {len(fresh) - LISTED} more" if len(fresh) > LISTED else ""
         names = ", ".join(fresh[:LISTED])
-        notes.append(f"not in the source run, so initialised afresh: {names}{more}")
+        notes.append(f"not in the source run, so initialised at random: {names}{more}")
     return tuple(notes)
 
 

@@ -24,7 +24,7 @@ def plan_of(
     *,
     more: Sequence[AddPlaces] = (),
 ) -> Plan:
-    """The plan that a config writes, with what the functions of a caller add to it."""
+    """The plan of a config, with the places that the functions ``more`` add."""
     sharing, names = settings.sharing, list(settings.tasks)
     if settings.encoder.reset_layers > shape.layers:
         raise UserError(
@@ -49,13 +49,13 @@ def plan_of(
 def new_places(
     places: Sequence[AddPlaces], shape: Shape, tasks: Sequence[Task], heads: Mapping[str, HeadPlan]
 ) -> list[Place]:
-    """What the functions of a caller add to a plan."""
+    """The places that a caller's functions add to a plan."""
     context = PlanContext(shape, tuple(tasks), heads)
     return [place for add in places for place in add(context)]
 
 
 def reset_places(settings: Settings, plan: Plan) -> frozenset[str]:
-    """The top layers that start afresh although there are weights for them."""
+    """The top layers that start from random weights (``encoder.reset_layers``)."""
     layers = plan.acting("layer")
     kept = len(layers) - settings.encoder.reset_layers
     return frozenset(place.name for place in layers[kept:])
@@ -88,7 +88,7 @@ def projected_plan(
         nearest = " or ".join(str(n) for n in (below, above) if n)
         raise UserError(
             f"{place}.size = {size} is not divisible by {place}.heads = {heads}; "
-            f"the nearest sizes that are: {nearest}"
+            f"the nearest divisible sizes are {nearest}"
         )
     _refuse_absent_layers(depths, shape, place=place)
     return ProjectedPlan(who, size, heads, depths, gelu, bias)
@@ -112,7 +112,7 @@ def _low_rank(settings: Settings, shape: Shape) -> LowRankPlan | None:
 
 
 def settings_of_saved(settings: Settings) -> Settings:
-    """Of a saved model, which has adapters that are merged at save no more."""
+    """The settings of the saved model, in which adapters with merge_at_save are merged."""
     lora = settings.sharing.lora
     if lora is None or not lora.merge_at_save:
         return settings
@@ -129,13 +129,13 @@ def _refuse_absent_layers(depths: Sequence[int], shape: Shape, *, place: str) ->
     if absent or not depths:
         raise UserError(
             f"{place}.layers: the encoder has layers 0..{shape.layers - 1}; "
-            + (f"there is no layer {absent[0]}" if absent else "none is named")
-            + '; name some of these, or write layers = "all"'
+            + (f"there is no layer {absent[0]}" if absent else "the list is empty")
+            + '; list some of these, or use layers = "all"'
         )
 
 
 def with_dropout(shape: Shape, settings: Settings) -> Shape:
-    """The encoder's own dropout rates unless the settings name others."""
+    """The shape with the dropout rates of the settings, where they are given."""
     chosen = {
         name: rate
         for name in ("dropout", "attention_dropout")

@@ -1,4 +1,4 @@
-"""Settings -> a run that can start. The place where all parts meet."""
+"""Settings -> a run that is ready to start."""
 
 import json
 from collections.abc import Mapping
@@ -48,9 +48,9 @@ def prepare(
     on_progress: OnProgress = ignore_progress,
     interrupt: Interrupt | None = None,
 ) -> Run:
-    """Check everything, read the data, build the network; only the token cache is written to.
+    """Check everything, read the data, build the network; writes only to the token cache.
 
-    ``base`` is what the settings' paths are relative to, ``out`` the run folder to be.
+    ``base``: the folder that paths in the settings are relative to; ``out``: the run folder.
     """
     tasks = tasks_of(settings, extensions.all_kinds)
     sources = sources_of(settings, tasks, base)
@@ -130,13 +130,13 @@ def _read(
 
 
 def _keep(settings: Settings, tasks: list[Task]) -> str:
-    """A task that no overall score counts is kept by its own score where it is the only one."""
+    """``train.keep``, or the task's own score if its only task has no overall score."""
     alone = len(tasks) == 1 and not tasks[0].labels.in_overall
     return tasks[0].name if alone else settings.train.keep
 
 
 def use_threads(wanted: int | None) -> tuple[str, ...]:
-    """Give torch so many threads; warns if there are fewer cores."""
+    """Set torch's number of threads; returns a warning if there are fewer cores."""
     if wanted is None:
         return ()
     torch.set_num_threads(wanted)
@@ -144,15 +144,15 @@ def use_threads(wanted: int | None) -> tuple[str, ...]:
         return ()
     are = "is" if cores() == 1 else "are"
     return (
-        f"train.threads = {wanted}, but there {are} {plural(cores(), 'core')} here: "
-        "more threads only wait for each other",
+        f"train.threads = {wanted}, but there {are} only {plural(cores(), 'core')}: "
+        "more threads than cores are slower",
     )
 
 
 def _record(
     settings: Settings, base: Path, pretrained: Pretrained, read: Corpora
 ) -> dict[str, Any]:
-    """What run.json says."""
+    """The content of run.json."""
     return {
         "format": 1,
         "settings": settings.model_dump(),
@@ -186,13 +186,13 @@ def _notes(read: Corpora, drawn: Mapping[str, Place], weights: Pretrained) -> tu
                 notes.append(f"{task} {split}: {dropped} dropped, the first: {corpus.dropped[0]}")
             if corpus.unlabelled:
                 verb = "has" if corpus.unlabelled == 1 else "have"
-                unlabelled = f"{plural(corpus.unlabelled, 'row')} {verb} no label for it"
+                unlabelled = f"{plural(corpus.unlabelled, 'row')} {verb} no label for this task"
                 notes.append(f"{task} {split}: {unlabelled}")
     fresh = [name for name, place in drawn.items() if place.pretrained]
     if weights.tensors and fresh:
-        notes.append(f"not in the weights, so drawn at random: {', '.join(fresh[:6])}")
+        notes.append(f"not in the weights, so initialised at random: {', '.join(fresh[:6])}")
     heads = dict.fromkeys(place.name for place in drawn.values() if place.tied)
     if weights.tensors and heads:
         why = weights.masked_head_problem
-        notes.append(f"{', '.join(heads)}: drawn at random, because {why}")
+        notes.append(f"{', '.join(heads)}: initialised at random, because {why}")
     return tuple(notes)

@@ -1,4 +1,4 @@
-"""Whether a run may go on: the same settings, the same data, the same network."""
+"""Whether a run can be resumed: same settings, same data, same network."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -11,7 +11,7 @@ from cotrunk.runs.checkpoint import Checkpoint
 from cotrunk.runs.folder import RunFolder
 
 MAY_DIFFER = ("base", "threads", "settings.train.threads", "environment")
-"""Places of run.json where a resumed run may differ from how it began."""
+"""Entries of run.json that may differ in a resumed run."""
 
 
 def refuse_foreign(folder: RunFolder) -> None:
@@ -23,22 +23,22 @@ def refuse_foreign(folder: RunFolder) -> None:
 
 
 def resumed(run: Run, before: object, *, force: bool) -> tuple[Run, Checkpoint | None]:
-    """The run as it goes on, with its notes and warnings, and where; ``before`` is its run.json.
+    """The run to continue, and the checkpoint to start from; ``before`` is its run.json.
 
-    ``force`` lets settings and data differ, but not the network.
+    With ``force`` settings and data may differ, but not the network.
     """
     changes = list(differences(before, run.record))
     if changes and not force:
         raise UserError(
             "these settings differ from the run's own: give the same config and every --set "
-            "again, or --force to go on with the new ones:",
+            "again, or --force to continue with the new ones:",
             *changes,
         )
     start, warnings = run.folder.latest_good()
     record: Mapping[str, object] = run.record
     if start:
         _refuse_another_network(run.network, start)
-        if threads := _threads_of(before):  # as it began, however it goes on
+        if threads := _threads_of(before):  # keep what the run was started with
             warnings += _other_threads(threads, run)
             record = {**record, "threads": threads}
     going_on = replace(
@@ -51,7 +51,7 @@ def resumed(run: Run, before: object, *, force: bool) -> tuple[Run, Checkpoint |
 
 
 def differences(before: object, now: object, place: str = "") -> Iterator[str]:
-    """One line for each place of run.json that is not as it was."""
+    """One line for each entry of run.json that has changed."""
     if place in MAY_DIFFER:
         return
     if isinstance(before, dict) and isinstance(now, dict):
@@ -59,14 +59,14 @@ def differences(before: object, now: object, place: str = "") -> Iterator[str]:
             yield from differences(before.get(key), now.get(key), f"{place}.{key}".lstrip("."))
     elif before != now and before and now and place.startswith("data."):
         _, split, task = place.split(".")
-        yield f"tasks.{task}.{split}: the contents of its file have changed"
+        yield f"tasks.{task}.{split}: the file has changed"
     elif before != now:
         was, is_now = ("not set" if x is None else repr(x) for x in (before, now))
         yield f"{place.removeprefix('settings.')}: was {was}, is now {is_now}"
 
 
 def _refuse_another_network(network: Network, start: Checkpoint) -> None:
-    """What ``force`` cannot do."""
+    """Not even ``force`` can continue with another network."""
     now, before = (
         {name: tuple(tensor.shape) for name, tensor in tensors.items()}
         for tensors in (network.state_dict(), start.tensors("model"))
@@ -74,13 +74,13 @@ def _refuse_another_network(network: Network, start: Checkpoint) -> None:
     different = [name for name in {**before, **now} if before.get(name) != now.get(name)]
     if different:
         raise UserError(
-            f"{start.folder} is of another network ({different[0]} differs), which --force cannot "
-            "change; start another run, with train.init_from to begin from this one"
+            f"{start.folder} has a different network ({different[0]} differs), which --force does "
+            "not allow; start a new run from this one with train.init_from"
         )
 
 
 def _threads_of(record: object) -> int | None:
-    """How many a run was started with; older folders say it only if they were told how many."""
+    """The threads a run was started with; old run folders have it only if it was set."""
     match record:
         case {"threads": int(count)} | {"settings": {"train": {"threads": int(count)}}}:
             return count

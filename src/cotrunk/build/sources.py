@@ -1,4 +1,4 @@
-"""Settings -> where the rows of each task and split lie; and the rows, tokenised."""
+"""Settings -> the files of each task and split, and their tokenised rows."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ from cotrunk.progress import OnProgress, ignore_progress
 SAMPLE = "sample:"
 SPLITS = ("train", "dev", "test")
 Sources = Mapping[str, Mapping[str, tuple[Source, ...]]]
-"""By split and task: several where a task reads the texts of others."""
+"""By split and task; several files if a task reads the texts of other tasks."""
 
 
 def sources_of(settings: Settings, tasks: Sequence[Task], base: Path) -> Sources:
@@ -34,7 +34,7 @@ def sources_of(settings: Settings, tasks: Sequence[Task], base: Path) -> Sources
 
 
 def existing_sources(settings: Settings, task: Task, split: str, base: Path) -> tuple[Source, ...]:
-    """The files of a task and split, none if the settings name none; they all exist."""
+    """The files of a task and split, after checking that they exist."""
     found = _sources(settings, task, split, base)
     for source in found:
         refuse_absent(source.path, place=f"tasks.{task.name}.{split}")
@@ -42,7 +42,7 @@ def existing_sources(settings: Settings, task: Task, split: str, base: Path) -> 
 
 
 def unlabelled_sources(settings: Settings) -> dict[str, Source]:
-    """How each task reads a file without labels; its path is for the reader to replace."""
+    """How each task reads a file without labels; the path is a placeholder."""
     return {
         name: Source(
             Path(),
@@ -78,7 +78,7 @@ def corpora_of(
     *,
     on_progress: OnProgress = ignore_progress,
 ) -> dict[str, Corpus]:
-    """The tokenised rows of every task that has a file for the split; all errors at once."""
+    """The tokenised rows of every task with a file for the split; reports all errors at once."""
     named = [(task, sources[split][task.name]) for task in tasks if task.name in sources[split]]
     errors = Errors()
     for task, files in named:
@@ -96,7 +96,7 @@ def corpora_of(
 
 def _sources(settings: Settings, task: Task, split: str, base: Path) -> tuple[Source, ...]:
     """The files of a task, or those of the tasks whose texts it reads."""
-    if split == "test" and task.labels.texts_of:  # what is to be measured last is not trained on
+    if split == "test" and task.labels.texts_of:  # never train on test texts
         return ()
     named = task.labels.texts_of or (task.name,)
     files = [name for name in named if getattr(settings.tasks[name], split) is not None]
@@ -104,11 +104,11 @@ def _sources(settings: Settings, task: Task, split: str, base: Path) -> tuple[So
     if task.labels.takes_any_text:
         own = not task.labels.texts_of
         found = [_any_text(source, task, own=own) for source in found]
-    return tuple(dict.fromkeys(found))  # of two tasks with one file, its texts once
+    return tuple(dict.fromkeys(found))  # a file that two tasks share is read once
 
 
 def _any_text(source: Source, task: Task, *, own: bool) -> Source:
-    """As a task reads it that takes any text; a .txt file of its ``own`` has no columns."""
+    """The source as raw text without labels; a .txt file of its ``own`` has no columns."""
     is_plain_text = own and source.path.suffix.lower() == PLAIN_TEXT
     texts = source.texts[: task.labels.texts_read(len(source.texts))]
     return replace(
@@ -124,7 +124,7 @@ def _source(settings: Settings, task: str, split: str, base: Path) -> Source:
     part = settings.tasks[task]
     file = getattr(part, split)
     files = [getattr(other, split) for other in settings.tasks.values() if other.label is not None]
-    # One file with several label columns: not every row has every label.
+    # Several tasks in one file: not every row has a label for every task.
     sparse = part.sparse_labels if part.sparse_labels is not None else files.count(file) > 1
     return Source(
         path=_path(file, base),
@@ -139,7 +139,7 @@ def _source(settings: Settings, task: str, split: str, base: Path) -> Source:
 
 
 def _path(file: str, base: Path) -> Path:
-    """``sample:`` names a file that lies in the package; others are relative to the config."""
+    """``sample:`` names a file in the package; other paths are relative to the config."""
     if file.startswith(SAMPLE):
         return sample.folder() / file.removeprefix(SAMPLE)
     return base / os.path.expanduser(file)

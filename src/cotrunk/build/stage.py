@@ -1,4 +1,4 @@
-"""One stage of training, made from the settings when it begins."""
+"""Settings -> a training stage, built when it starts."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -43,7 +43,7 @@ def sampler_of(settings: Settings, train: Train) -> Sampler:
         steps_per_epoch=train.steps_per_epoch and train.steps_per_epoch * train.accumulate,
         batches_per_epoch=train.batches_per_epoch,
         share_of_data=train.share_of_data,
-        # One task alone has all batches, whatever its share is beside others.
+        # A single task gets all batches, whatever its share.
         shares=tuple(shares) if len(tasks) > 1 and train.sampling in DRAWN else (),
     )
 
@@ -51,7 +51,7 @@ def sampler_of(settings: Settings, train: Train) -> Sampler:
 def stream_of(
     settings: Settings, train: Train, corpora: Mapping[str, Corpus], *, number: int
 ) -> Stream:
-    """The batches of stage ``number``; each stage has its own shuffles."""
+    """The batches of stage ``number``; each stage shuffles differently."""
     tasks = tasks_in(settings, train)
     batch = {name: settings.tasks[name].batch or train.batch for name in tasks}
     seed = (train.seed + number * SEED_STRIDE) % 2**32
@@ -116,7 +116,7 @@ def make_stage(settings: Settings, run: Run, number: int) -> Stage:
 
 
 def updated_in_stage(network: Network, tasks: Sequence[str]) -> dict[str, Group]:
-    """Whose losses move each parameter while only ``tasks`` are trained; perhaps nobody's."""
+    """The tasks that update each parameter while only ``tasks`` are trained; may be none."""
     return {name: group & frozenset(tasks) for name, group in network.updated_by().items()}
 
 
@@ -128,7 +128,7 @@ def weighting_of(settings: Settings, train: Train, tasks: Sequence[Task]) -> Los
 def surgery_of(
     train: Train, tasks: Sequence[str], blocks: Sequence[Block], weighting: LossWeighting
 ) -> Surgery | None:
-    """None where gradients are simply added up and nobody asks for their lengths."""
+    """None if gradients are just summed and their norms are not needed."""
     if train.gradients == "sum" and not weighting.needs_norms:
         return None
     return Surgery(
@@ -148,7 +148,7 @@ def schedule_of(train: Train, *, steps: int) -> Callable[[int], float]:
 def forward_of(
     run: Run, corpora: Mapping[str, Corpus], frozen: frozenset[str], *, on_progress: OnProgress
 ) -> Forward:
-    """Through the whole network, or on vectors that a frozen encoder made once."""
+    """Through the whole network, or from cached vectors if the encoder is frozen."""
     network = run.network
     device = next(network.parameters()).device
     live = Live(network, corpora, run.pair_formats, run.template, device)

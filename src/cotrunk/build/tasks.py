@@ -1,4 +1,4 @@
-"""Settings -> tasks, all errors at once."""
+"""Settings -> tasks; all errors are reported at once."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from cotrunk.kinds.task import TAKEN, Task
 
 
 def tasks_of(settings: Settings, kinds: Mapping[str, type[Kind]] = KINDS) -> list[Task]:
-    """What the tasks are, all errors at once; some kinds must still be fitted (`fitted_tasks`)."""
+    """The tasks of a config; some kinds must still be fitted (`fitted_tasks`)."""
     tasks: list[Task] = []
     errors = Errors()
     for name, part in settings.tasks.items():
@@ -35,9 +35,7 @@ def _task(name: str, part: TaskPart, kinds: Mapping[str, type[Kind]], settings: 
     place = f"tasks.{name}"
     if name in TAKEN or name.endswith(CERTAINTY):
         taken = f"{', '.join(TAKEN)} or ...{CERTAINTY}"
-        raise UserError(
-            f"{place}: no task can be called {taken}: answers and scores have such names"
-        )
+        raise UserError(f"{place}: a task cannot be called {taken}: outputs use these names")
     texts = part.text or []
     columns = [*texts, *([part.label] if part.label is not None else [])]
     if len(set(columns)) < len(columns):
@@ -54,20 +52,20 @@ def _task(name: str, part: TaskPart, kinds: Mapping[str, type[Kind]], settings: 
 def _wrong_texts_of(name: str, part: TaskPart, labels: Kind, settings: Settings) -> list[str]:
     """Names in ``texts_of`` that are not tasks with texts, and keys that it replaces."""
     wrong = [
-        f"{key}: texts_of says already where the texts are; leave one of them out"
+        f"{key} and texts_of both say where the texts are; remove one of them"
         for key in ("text", "id", "train", "dev", "test")
         if getattr(part, key) is not None
     ]
     for other in dict.fromkeys(labels.texts_of):
         if labels.texts_of.count(other) > 1:
-            wrong.append(f"texts_of: {other!r} stands there {labels.texts_of.count(other)} times")
+            wrong.append(f"texts_of lists {other!r} {labels.texts_of.count(other)} times")
         if other not in settings.tasks:
             known, hint = ", ".join(settings.tasks), did_you_mean(other, settings.tasks)
             wrong.append(f"texts_of: {other!r} is not a task; tasks are {known}{hint}")
         elif other == name:
-            wrong.append(f"texts_of: a task cannot read its own texts; leave {other!r} out")
+            wrong.append(f"texts_of: a task cannot name itself; remove {other!r}")
         elif (settings.tasks[other].model_extra or {}).get("texts_of"):
-            wrong.append(f"texts_of: {other!r} has no texts of its own; name the tasks it names")
+            wrong.append(f"texts_of: {other!r} has only texts_of itself; name the tasks it names")
     return wrong
 
 
@@ -77,11 +75,11 @@ def _no_text(part: TaskPart) -> list[str]:
     if part.text is not None or (files and are_plain):
         return []
     columns = 'name the text columns, as in text = ["sentence"]'
-    return [f"text is missing: {columns}, or tasks whose texts to read, as in texts_of"]
+    return [f"text is missing: {columns}, or set texts_of to the tasks whose texts to read"]
 
 
 def fitted_tasks(settings: Settings, tasks: Sequence[Task], base: Path) -> list[Task]:
-    """Tasks whose kinds have seen the labels of the training file, where they need to."""
+    """Tasks with kinds fitted to the labels of the training file, if they need it."""
     errors = Errors()
     fitted: list[Task] = []
     for task in tasks:
@@ -94,14 +92,16 @@ def fitted_tasks(settings: Settings, tasks: Sequence[Task], base: Path) -> list[
 def _fitted(settings: Settings, task: Task, base: Path) -> Task:
     sources = existing_sources(settings, task, "train", base)
     if not sources:
-        raise UserError(f"tasks.{task.name}.train is missing: its labels must be seen first")
+        raise UserError(
+            f"tasks.{task.name}.train is missing: its kind is fitted to the training labels"
+        )
     labels = chain.from_iterable(raw_labels(source, task.labels) for source in sources)
     with _by_key(task):
         return replace(task, labels=task.labels.fitted(labels))
 
 
 def bound_tasks(tasks: Sequence[Task], tokenizer: Tokenizer, *, vocabulary: int) -> list[Task]:
-    """Tasks whose kinds know the tokenizer; ``vocabulary``: rows of the encoder's word table."""
+    """Tasks with kinds bound to the tokenizer; ``vocabulary``: rows of the word table."""
     words = vocabulary_of(tokenizer, size=vocabulary)
     errors = Errors()
     bound: list[Task] = []
@@ -114,7 +114,7 @@ def bound_tasks(tasks: Sequence[Task], tokenizer: Tokenizer, *, vocabulary: int)
 
 @contextmanager
 def _by_key(task: Task) -> Iterator[None]:
-    """What a kind refuses, with the task's name; some lines begin with a key of it."""
+    """Adds the task's name to errors of a kind; some of them start with a key."""
     try:
         yield
     except UserError:
@@ -126,7 +126,7 @@ def _by_key(task: Task) -> Iterator[None]:
 
 
 def with_fitted_kinds(settings: Settings, tasks: Sequence[Task]) -> Settings:
-    """Settings that say what fitting has found, so that a saved model needs no training file."""
+    """Settings with the fitted values, so that a saved model needs no training file."""
     raw = settings.model_dump()
     for task in tasks:
         chosen = (settings.tasks[task.name].model_extra or {}).keys()

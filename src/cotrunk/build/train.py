@@ -23,7 +23,7 @@ from cotrunk.runs.folder import RunFolder
 
 @dataclass(frozen=True)
 class TrainedRun:
-    """A training that ended. ``scores`` and ``overall`` are those of the best network.
+    """A finished training run. ``scores`` and ``overall`` are those of the best network.
 
     They are empty, and ``best_step`` None, if it was never evaluated.
     """
@@ -38,7 +38,7 @@ class TrainedRun:
     extensions: Extensions = NO_EXTENSIONS
 
     def load(self, *, which: str = "best") -> Predictor:
-        """The trained network, ready to answer."""
+        """A predictor with the trained network."""
         return Predictor(
             load_model(self.folder, which=which, device="auto", extensions=self.extensions)
         )
@@ -53,7 +53,7 @@ def train(
     overrides: Sequence[str] = (),
     extensions: Extensions = NO_EXTENSIONS,
 ) -> TrainedRun:
-    """Train a config into a run folder, silently; warnings are Python's."""
+    """Train a config into a run folder without output; warnings go to ``warnings.warn``."""
     events = train_events(
         config, out, resume=resume, force=force, overrides=overrides, extensions=extensions
     )
@@ -90,14 +90,14 @@ def train_events(
     on_progress: OnProgress = ignore_progress,
     interrupt: Interrupt | None = None,
 ) -> Generator[Event]:
-    """What happens while a config is trained; training goes on as events are asked for.
+    """Train a config and yield its events; training advances as the generator is consumed.
 
-    ``on_progress`` is told of what takes long between events. Setting ``interrupt.signal``, from a
-    signal handler or another thread, ends the training after its step with a checkpoint, and
-    raises ``Interrupted``.
+    ``on_progress`` is called during long operations between events. Setting ``interrupt.signal``,
+    from a signal handler or another thread, ends the training after the current step with a
+    checkpoint, and raises ``Interrupted``.
     """
     if isinstance(overrides, str):
-        raise UserError(f"overrides: give a list, as in overrides=[{overrides!r}]")
+        raise UserError(f"overrides must be a list, as in overrides=[{overrides!r}]")
     path = Path(config)
     settings = read_settings(path, list(overrides), kinds=extensions.all_kinds)
     return train_settings(
@@ -123,10 +123,10 @@ def train_settings(
     on_progress: OnProgress = ignore_progress,
     interrupt: Interrupt | None = None,
 ) -> Generator[Event]:
-    """As ``train_events``, of settings that were read; their paths are relative to ``base``."""
+    """``train_events`` for settings already read; their paths are relative to ``base``."""
     refuse_force_alone(force=force, resume=resume)
-    goes_on = resume and RunFolder(out).settings.exists()
-    if goes_on:
+    resumes = resume and RunFolder(out).settings.exists()
+    if resumes:
         refuse_foreign(RunFolder(out))
     else:
         RunFolder.refuse_taken(out)
@@ -141,11 +141,11 @@ def train_settings(
             interrupt=interrupt,
         )
 
-    if goes_on:
+    if resumes:
         with RunFolder(out).lock():
             before = RunFolder(out).read_document("run")
             run, start = resumed(ready(), before, force=force)
-            yield _started(run, start, _whence(run, start), resumed=True)
+            yield _started(run, start, _resume_note(run, start), resumed=True)
             yield from train_network(run, start)
         return
     run = ready()
@@ -158,13 +158,11 @@ def train_settings(
 
 def refuse_force_alone(*, force: bool, resume: bool) -> None:
     if force and not resume:
-        raise UserError(
-            "--force: it resumes a run although something has changed; give --resume too"
-        )
+        raise UserError("--force only works with --resume: it resumes a run with changed settings")
 
 
 def warnings_of(event: Event) -> list[str]:
-    """What a caller should not miss."""
+    """Warnings and findings of an event."""
     findings: Sequence[Finding] = getattr(event, "findings", ())
     own = event.warnings if isinstance(event, Started) else ()
     return [*own, *map(str, findings)]
@@ -183,9 +181,9 @@ def _started(run: Run, start: Checkpoint | None, *notes: str, resumed: bool) -> 
     )
 
 
-def _whence(run: Run, start: Checkpoint | None) -> str:
+def _resume_note(run: Run, start: Checkpoint | None) -> str:
     if start is None:
-        return "no checkpoint yet: starting over"
+        return "no checkpoint yet: starting from step 0"
     step = start.documents["state"]["step"]
-    over = "; nothing is left to train" if step == run.steps else ""
-    return f"going on after step {step}{over}"
+    over = "; training is already complete" if step == run.steps else ""
+    return f"resuming after step {step}{over}"

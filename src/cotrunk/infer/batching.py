@@ -1,4 +1,4 @@
-"""A network's outputs on whole corpora: sorted by length, packed, a budget of tokens per batch."""
+"""A network's outputs for whole corpora, in batches of similar length with a token budget."""
 
 import math
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -18,12 +18,12 @@ from cotrunk.progress import OnProgress, ProgressUpdate, ignore_progress
 
 ROWS_PER_BLOCK = 1 << 16
 LEAST_TOKENS, TOKENS_ON_CPU, TOKENS_ON_GPU = 128, 1024, 4096
-"""Of a batch. What passes between two layers of 1024 stays in a processor's cache: a sixth less
-time than with 4096.
+"""Tokens per batch. On a CPU the activations of 1024 tokens stay in the cache, which takes a sixth
+less time than 4096.
 """
 Result = TypeVar("Result")
 Load = Callable[[np.ndarray], LoadedRows]
-"""Rows by number -> all that is known of them, the sites that will be cut off included."""
+"""Row numbers -> rows, including sites that will be truncated."""
 
 
 def outputs(
@@ -36,10 +36,10 @@ def outputs(
     *,
     on_progress: OnProgress = ignore_progress,
 ) -> dict[str, np.ndarray]:
-    """The evidence of each task about every row, or about every site, in the order of the rows.
+    """The evidence of each task for every row or site, in row order.
 
-    ``tokens`` is what each row costs. Sites that were cut off have NaN. The tasks are all about
-    rows or all about tokens.
+    ``tokens`` is the number of tokens of each row. Truncated sites have NaN. The tasks must be all
+    row-level or all token-level.
     """
     found: dict[str, _Collected] = {task: _Collected(len(tokens)) for task in tasks}
     done, what = 0, f"answering {', '.join(tasks)}"
@@ -81,7 +81,7 @@ def _spread(values: np.ndarray, mark_N: np.ndarray) -> np.ndarray:
 
 
 class _Collected:
-    """What batches say about their rows, put into the order of all rows."""
+    """Collects the outputs of batches in row order."""
 
     def __init__(self, rows: int) -> None:
         self.rows = rows
@@ -106,9 +106,9 @@ class _Collected:
 def by_batch(
     work: Callable[[np.ndarray], Result], tokens: np.ndarray, device: torch.device
 ) -> Generator[tuple[np.ndarray, Result]]:
-    """Which rows, and what ``work`` gives for them, until all rows have had their turn.
+    """Yields row numbers and the result of ``work`` for them, until all rows are done.
 
-    On a CPU few tokens are quartered, so that several processors have something to do.
+    On a CPU a small input is cut in four, so that several cores have work.
     """
     if device.type != "cpu":
         yield from ((chosen, work(chosen)) for chosen in by_length(tokens, TOKENS_ON_GPU))
@@ -120,7 +120,7 @@ def by_batch(
 
 
 def by_length(lengths: Sequence[int] | np.ndarray, budget: int) -> Iterator[np.ndarray]:
-    """Rows of like length together, as many as the budget of tokens holds (at least one)."""
+    """Batches of rows of similar length, up to the budget of tokens (at least one row)."""
     order = np.argsort(lengths, kind="stable")
     tokens = np.cumsum(np.asarray(lengths)[order])
     first = before = 0
@@ -131,7 +131,7 @@ def by_length(lengths: Sequence[int] | np.ndarray, budget: int) -> Iterator[np.n
 
 
 def row_tokens(rows: Sequence[TokenIds], pair_format: PairFormat, template: Template) -> np.ndarray:
-    """What each row costs."""
+    """The number of tokens of each row."""
     if not isinstance(rows, CorpusRows):
         each = [
             tokens_of(template, [len(piece) for piece in pieces], pair_format) for pieces in rows
@@ -140,7 +140,7 @@ def row_tokens(rows: Sequence[TokenIds], pair_format: PairFormat, template: Temp
     found = np.empty(len(rows), np.int64)
     for first in range(0, len(rows), ROWS_PER_BLOCK):
         lengths = rows.corpus.text_lengths(first, first + ROWS_PER_BLOCK)
-        # Many rows, but few different lengths among them.
+        # There are many rows, but few different lengths.
         different, which = np.unique(lengths, axis=0, return_inverse=True)
         costs = np.array([tokens_of(template, some, pair_format) for some in different.tolist()])
         found[first : first + ROWS_PER_BLOCK] = costs[which.reshape(-1)]

@@ -1,4 +1,4 @@
-"""What a frozen encoder makes of a corpus: encoded once, kept on disk.
+"""Cached vectors of a frozen encoder: each corpus is encoded once and kept on disk.
 
 Shapes: S sequences, D width.
 """
@@ -25,12 +25,12 @@ from cotrunk.progress import OnProgress, ProgressUpdate, ignore_progress
 
 FORMAT = 3
 Vectors = dict[str, list[np.ndarray]]
-"""Of some rows, by the name of a group of tasks: for each side [rows, D]."""
+"""Vectors of some rows by group name: for each side [rows, D]."""
 
 
 @dataclass(frozen=True)
 class Features:
-    """The encoder's vectors of a corpus, on disk: for each group of tasks [sides x rows, D].
+    """The encoder's vectors of a corpus, memory-mapped: for each group [sides x rows, D].
 
     Side s of row r is vector ``s * rows + r``.
     """
@@ -43,7 +43,7 @@ class Features:
 
 @dataclass(frozen=True)
 class Reading:
-    """A task's rows, and how they go through the encoder."""
+    """A task's rows, and how they are encoded."""
 
     network: Network
     task: str
@@ -60,11 +60,11 @@ class Reading:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Of a group's vectors."""
+        """Shape of a group's vectors."""
         return self.sides * len(self.corpus), self.network.shape.width
 
     def digest(self, encoder: str) -> str:
-        """All that the vectors depend on, with ``encoder`` for its parameters."""
+        """A hash of everything the vectors depend on; ``encoder`` is that of its parameters."""
         network = self.network
         needed = network.needed_by([self.task])
         poolings = {name: network.head_plans[name].pooling for name in needed}
@@ -79,7 +79,7 @@ class Reading:
         return hashlib.sha256(json.dumps([FORMAT, *parts], sort_keys=True).encode()).hexdigest()
 
     def batches(self) -> Generator[tuple[np.ndarray, Vectors]]:
-        """Which rows, and their vectors."""
+        """Yields row numbers and their vectors."""
         rows = CorpusRows(self.corpus)
         device = next(self.network.parameters()).device
 
@@ -96,7 +96,7 @@ class Reading:
 
 
 def encoder_digest(network: Network) -> str:
-    """A hash of all that the pooled vectors went through: they are good for it alone."""
+    """A hash of all parameters that the pooled vectors depend on."""
     digest = hashlib.sha256()
     tensors = {
         f"{place.prefix(owned.owners[name])}.{key}": tensor
@@ -114,7 +114,7 @@ def encoder_digest(network: Network) -> str:
 def encode_corpus(
     reading: Reading, encoder: str, *, on_progress: OnProgress = ignore_progress
 ) -> Features:
-    """Each row of a corpus through the encoder once, or from the cache if that was done before."""
+    """The vectors of a corpus, from the cache if they are there."""
     folder = cache_folder() / "features" / reading.digest(encoder)
     is_whole = partial(_is_whole, size=reading.size)
     if not is_whole(folder):

@@ -22,16 +22,16 @@ from cotrunk.progress import OnProgress, ProgressUpdate, ignore_progress
 
 ROWS_PER_BATCH = 4096
 EVALUATION = 0x6465
-"""Where a step has its seed in a random key: every evaluation of some rows is the same."""
+"""Takes the place of the seed in the random key, so that every evaluation is the same."""
 RandomKey = tuple[int, ...]
-"""What the choices of a kind that prepares its rows depend on, beside the rows."""
+"""Seeds the random choices of kinds that prepare their rows, such as masking."""
 
 
 class Forward(Protocol):
-    """How a task's rows, by number, become its outputs."""
+    """From a task's row numbers to its outputs."""
 
     def load(self, task: str, rows: np.ndarray, random_key: RandomKey) -> LoadedRows:
-        """All that a step needs of some rows, read once."""
+        """Read some rows for a training step."""
         ...
 
     def output(
@@ -39,13 +39,13 @@ class Forward(Protocol):
     ) -> Tensor: ...
 
     def outputs(self, task: str, *, on_progress: OnProgress = ignore_progress) -> np.ndarray:
-        """What an evaluation keeps of every row or site, in row order."""
+        """The evidence for every row or site, in row order."""
         ...
 
 
 @dataclass(frozen=True)
 class Live:
-    """Every row goes through the whole network."""
+    """Runs every row through the whole network."""
 
     network: Network
     corpora: Mapping[str, Corpus]
@@ -54,14 +54,14 @@ class Live:
     device: torch.device
 
     def load(self, task: str, rows: np.ndarray, random_key: RandomKey) -> LoadedRows:
-        """Without the sites that will be cut off: there is nothing to learn from them."""
+        """Without truncated sites, which have no output."""
         labels, read = self.network.tasks[task].labels, self._read(task, rows)
         return self._visible(labels.prepared(read, np.random.default_rng(random_key)))
 
     def _load_for_evaluation(self, task: str, rows: np.ndarray) -> LoadedRows:
-        """A row is prepared by its number alone: neither its neighbours nor the step matter.
+        """The random choices for a row depend only on its number, not on its batch or the step.
 
-        Sites that belong to the corpus are all there, because their number is known outside.
+        Sites of the corpus are kept even if truncated, because the caller expects all of them.
         """
         labels, read = self.network.tasks[task].labels, self._read(task, rows)
         if not labels.prepares_rows:
@@ -109,9 +109,9 @@ class Live:
 
 @dataclass(frozen=True)
 class Cached:
-    """The encoder is frozen, so each text was encoded once; only neck and heads are computed.
+    """Runs only neck and heads, on cached vectors of a frozen encoder.
 
-    Tasks about tokens have no cached vectors: they go the ``live`` way.
+    Token-level tasks have no cached vectors and use ``live``.
     """
 
     network: Network
@@ -128,7 +128,7 @@ class Cached:
     def output(self, rows: LoadedRows, masks: DropoutStream, perturb: Perturb = identity) -> Tensor:
         if rows.task not in self.features:
             return self.live.output(rows, masks, perturb)
-        assert perturb is identity, "there are no embeddings to shift when vectors are cached"
+        assert perturb is identity, "cached vectors have no embeddings to perturb"
         return self._answer(rows.task, rows.rows, masks)
 
     def _answer(self, task: str, rows: np.ndarray, masks: DropoutStream) -> Tensor:

@@ -1,6 +1,6 @@
-"""Encoder layers in integers of 8 bits, for answers on the CPU.
+"""Encoder layers in int8, for inference on the CPU.
 
-Shapes: T tokens, D width of what goes in, O of what comes out.
+Shapes: T tokens, D input width, O output width.
 """
 
 import warnings
@@ -15,16 +15,16 @@ from cotrunk.model.sharing.network import Network
 
 ENGINE = "fbgemm"
 ZERO, STEPS = 128, 127
-"""A token's numbers become 128 - 127 .. 128 + 127."""
+"""A token's values are quantised to 128 - 127 .. 128 + 127."""
 WEIGHT_STEPS = 63
-"""AVX2 adds two products in 16 bits: 2 x 255 x 63 fits, 2 x 255 x 127 would be cut off."""
+"""AVX2 adds two products in 16 bits: 2 x 255 x 63 fits, 2 x 255 x 127 would saturate."""
 
 
 class Int8Linear(nn.Module):
-    """``x W' + b`` with a step of its own for every row of W and for every token of x.
+    """``x W' + b`` with one scale per row of W and per token of x.
 
-    One step for a whole batch, as torch's dynamic quantisation takes, would let a token's
-    neighbours round it, and an outlier in one text would blur all others.
+    With one scale per batch, as in torch's dynamic quantisation, a token's rounding would depend on
+    the rest of the batch, and an outlier in one text would cost precision in all others.
     """
 
     def __init__(self, linear: nn.Linear) -> None:
@@ -34,7 +34,7 @@ class Int8Linear(nn.Module):
         self.bias_O = bias.detach()
 
     def forward(self, x_TD: Tensor) -> Tensor:
-        # abs and amax: aminmax and the maximum norm do the same and take ten times as long.
+        # abs and amax, because aminmax and the maximum norm take ten times as long.
         unit_TD = x_TD.abs()
         most_T1 = unit_TD.amax(1, keepdim=True).clamp_(min=torch.finfo(x_TD.dtype).tiny)
         torch.div(x_TD, most_T1, out=unit_TD)
@@ -45,13 +45,13 @@ class Int8Linear(nn.Module):
 
 
 def to_int8(network: Network) -> None:
-    """Replace the linear layers of the encoder; all else stays as it is. There is no way back.
+    """Replace the linear layers of the encoder, in place and irreversibly.
 
-    The network answers on, but can neither be trained nor saved.
+    Afterwards the network cannot be trained or saved.
     """
     refuse_where_int8_cannot_run(network)
     for layer, read_first in _encoder_layers(network):
-        # Where first tokens are read only, attention takes the weights apart, and saves more so.
+        # For first tokens only, attention uses the weights themselves, which is faster still.
         if not read_first:
             layer.attention.add_module("qkv", Int8Linear(layer.attention.qkv))
         layer.attention.add_module("out", Int8Linear(layer.attention.out))
@@ -60,7 +60,7 @@ def to_int8(network: Network) -> None:
 
 
 def _encoder_layers(network: Network) -> Iterator[tuple[Layer, bool]]:
-    """Every copy of every layer, and whether someone reads its first tokens only."""
+    """Every copy of every layer, and whether some task uses only its first tokens."""
     for place in network.plan.acting("layer"):
         owned = network.owned[place.name]
         for name, copy in owned.items():
@@ -72,11 +72,11 @@ def _packed(weight_OD: Tensor) -> torch.ScriptObject:
     step_O = weight_OD.abs().amax(1).clamp(min=torch.finfo(weight_OD.dtype).tiny) / WEIGHT_STEPS
     zero_O = torch.zeros(len(step_O), dtype=torch.int64)
     with warnings.catch_warnings():
-        # torch means to drop quantised tensors one day; its kernels take weights in no other form.
+        # torch will remove quantised tensors, but its kernels accept weights in no other form.
         warnings.filterwarnings("ignore", "torch.quantize_per_tensor, torch.quantize_per_channel")
         quantised = torch.quantize_per_channel(weight_OD, step_O, zero_O, 0, torch.qint8)
     usual = torch.backends.quantized.engine
-    torch.backends.quantized.engine = ENGINE  # the one whose steps a caller can choose
+    torch.backends.quantized.engine = ENGINE  # the one that lets the caller choose scales
     try:
         return torch.ops.quantized.linear_prepack(quantised, None)
     finally:
@@ -87,8 +87,10 @@ def refuse_where_int8_cannot_run(network: Network) -> None:
     device, engines = next(network.parameters()).device, torch.backends.quantized.supported_engines
     if ENGINE not in engines:
         raise UserError(
-            f"int8 needs torch's {ENGINE}, which is made for x86 processors; "
-            f"here are {', '.join(engines)}; leave int8 out"
+            f"int8 needs torch's {ENGINE} engine, which runs on x86 processors; "
+            f"found {', '.join(engines)}; run without int8"
         )
     if device.type != "cpu":
-        raise UserError(f"int8 runs on the cpu; the network is on {device}; load it with cpu")
+        raise UserError(
+            f"int8 runs only on the CPU, but the network is on {device}; load it on cpu"
+        )

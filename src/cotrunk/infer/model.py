@@ -1,4 +1,4 @@
-"""A trained network with what it needs to read text."""
+"""A trained network with its tokenizer and data formats."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,9 +12,8 @@ from cotrunk.model.sharing.network import Network
 
 @dataclass(frozen=True)
 class Model:
-    """``sources``: by split and task, the labelled rows it was trained and measured on, whether
-    they are still there or not; a task may read several files. ``unlabelled``: how each task reads
-    any file.
+    """``sources``: by split and task, the labelled files it was trained and evaluated on, which may
+    no longer exist. ``unlabelled``: how each task reads a file without labels.
     """
 
     network: Network

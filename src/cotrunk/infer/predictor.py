@@ -1,4 +1,4 @@
-"""Answers of a trained network about new text, many rows at a time."""
+"""Predictions of a trained network for new text."""
 
 import csv
 import json
@@ -33,12 +33,12 @@ from cotrunk.kinds.rows import LoadedRows
 from cotrunk.kinds.task import Task
 
 CHUNK = 512
-"""Rows: some seconds of work, after which it is told how far it is."""
+"""Rows between two progress updates: some seconds of work."""
 
 
 @dataclass(frozen=True)
 class Answered:
-    """A row's answers, by task; ``line`` is where the row starts in its file."""
+    """A row's answers by task; ``line`` is the line in its file where the row starts."""
 
     line: int
     id: str
@@ -46,7 +46,7 @@ class Answered:
 
 
 class Predictor:
-    """A trained model that reads text. Tasks that read alike share one forward pass."""
+    """Predicts with a trained model. Tasks with the same pair format share a forward pass."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -56,34 +56,33 @@ class Predictor:
     def predict(
         self, task: str, texts: Sequence[str | tuple[str, str] | Sequence[str]]
     ) -> list[Answer]:
-        """One task's answers about a list of texts, or of pairs ``(left, right)``.
+        """One task's answers for a list of texts, or of pairs ``(left, right)``.
 
-        For a task that reads words a text is a list of them, or a string to split at blanks.
-        A text must not be empty, as in a file; all bad rows are named at once.
+        For a task that reads words, a text is a list of words, or a string to split at spaces.
+        Texts must not be empty; all bad rows are reported at once.
         """
-        if task not in list(self.tasks):  # a list, for a name that cannot be hashed is wrong too
+        if task not in list(self.tasks):  # a list, because the name may be unhashable
             hint = did_you_mean(str(task), self.tasks)
             known = ", ".join(self.tasks)
-            raise UserError(f"{task!r} is no task of this run; there are {known}{hint}")
+            raise UserError(f"{task!r} is not a task of this run; tasks are {known}{hint}")
         if not self.tasks[task].labels.can_answer:
-            raise UserError(f"task {task} is there to be trained on: it has no answers to give")
+            raise UserError(f"task {task} is only for training: it makes no predictions")
         if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
             raise UserError(
-                f"texts: predict answers about a list; found {shown(texts)}; "
-                "write predict(task, [text])"
+                f"texts must be a list; found {shown(texts)}; write predict(task, [text])"
             )
         return self.answer_rows([task], _checked(self.tasks[task], list(texts)))[task]
 
     def answer_rows(
         self, tasks: Sequence[str], rows: Sequence[tuple[Text, ...]]
     ) -> dict[str, list[Answer]]:
-        """The answers of tasks that read these texts alike: all of them words, or none."""
+        """The answers of several tasks, which must all read words or all whole texts."""
         network, template = self.model.network, self.model.template
         words = self.tasks[tasks[0]].labels.reads_words
         read = self._read(rows, words=words)
         counts = read.units_R if words else None
         answers: dict[str, list[Answer]] = {}
-        for pair_format, alike in _by_view(tasks, self.model.pair_formats).items():
+        for pair_format, alike in _by_pair_format(tasks, self.model.pair_formats).items():
             tokens = row_tokens(read.pieces, pair_format, template)
             found = outputs(network, read.select, tokens, pair_format, template, alike)
             for task in alike:
@@ -91,11 +90,11 @@ class Predictor:
         return {task: answers[task] for task in tasks}
 
     def source(self, task: str, path: Path) -> Source:
-        """How a task reads a file: as its training files, but without labels."""
+        """How a task reads a file: like its training files, but without labels."""
         return replace(self.model.unlabelled[task], path=path)
 
     def answer_file(self, tasks: Sequence[str], rows: Rows) -> Iterator[Answered]:
-        """Every row of a file that all of ``tasks`` read alike."""
+        """The answers for every row of a file that all of ``tasks`` read in the same way."""
         for chunk in _chunks(rows):
             found = self.answer_rows(tasks, [example.texts for example in chunk])
             for number, example in enumerate(chunk):
@@ -117,7 +116,7 @@ def _parts(values: np.ndarray, lengths: np.ndarray) -> list[np.ndarray]:
 
 
 def _checked(task: Task, texts: Sequence[object]) -> list[tuple[Text, ...]]:
-    """The rows that a caller gave, as tuples of sound texts."""
+    """The caller's rows as tuples of valid texts."""
     rows: list[tuple[Any, ...]]
     if task.labels.reads_words:
         rows = [(as_words(_plain(text)),) for text in texts]
@@ -159,7 +158,7 @@ def _row_faults(task: Task, row: tuple[object, ...]) -> Iterator[str]:
             yield f"{at}: {reason}; correct it or leave the row out"
 
 
-def _by_view(
+def _by_pair_format(
     tasks: Sequence[str], pair_formats: Mapping[str, PairFormat]
 ) -> dict[PairFormat, list[str]]:
     alike: dict[PairFormat, list[str]] = {}
@@ -177,19 +176,19 @@ def _chunks(rows: Rows) -> Iterator[list[Example]]:
 def _answers(task: Task, output: np.ndarray, counts: np.ndarray | None) -> list[Answer]:
     cut_off = np.isnan(output).all(axis=1) & (counts is not None)
     if not (np.isfinite(output).all(axis=1) | cut_off).all() or (len(output) and cut_off.all()):
-        raise RuntimeError(f"task {task.name}: the network answers NaN or infinity; train it again")
+        raise RuntimeError(f"task {task.name}: the network outputs NaN or infinity; train it again")
     return task.labels.answers(output, counts=counts)
 
 
 def object_of(tasks: Sequence[Task], answered: Answered) -> dict[str, object]:
-    """A row with all that is known: the id, and each task's answer."""
+    """A row as JSON: the id and each task's answer."""
     found = answered.answers
     shown = {t.name: t.labels.to_json(found[t.name]) for t in tasks if t.name in found}
     return {"id": answered.id, **shown}
 
 
 def row_of(tasks: Sequence[Task], answered: Answered) -> dict[str, object]:
-    """A flat row: the id, each task's prediction and how sure it is of it."""
+    """A flat row: the id, and each task's prediction with its probability."""
     row: dict[str, object] = {"id": answered.id}
     for task in tasks:
         if task.name in answered.answers:
@@ -198,7 +197,7 @@ def row_of(tasks: Sequence[Task], answered: Answered) -> dict[str, object]:
 
 
 def columns_of(tasks: Sequence[Task]) -> list[str]:
-    """The keys that ``row_of`` can have."""
+    """The columns of ``row_of``."""
     return ["id", *(column for task in tasks for column in task.labels.columns(task.name))]
 
 
@@ -207,7 +206,7 @@ def write_delimited(
 ) -> None:
     writer = csv.DictWriter(file, columns_of(tasks), delimiter=delimiter, lineterminator="\n")
     written = (row_of(tasks, answered) for answered in rows)
-    opening = list(islice(written, 1))  # a file that cannot be read leaves no header
+    opening = list(islice(written, 1))  # read first: an unreadable file must not leave a header
     writer.writeheader()
     writer.writerows(chain(opening, written))
 
@@ -219,11 +218,9 @@ def write_jsonl(tasks: Sequence[Task], rows: Iterable[Answered], file: TextIO) -
 
 
 def write_minbert(task: Task, rows: Iterable[Answered], file: TextIO) -> None:
-    """The course's submission file: its header, its spelling, its blanks."""
+    """The course's submission format, including its spaces."""
     if task.labels.minbert_header is None:
-        raise UserError(
-            f"--format minbert: the course has no such task as {task.name}; use csv or jsonl"
-        )
+        raise UserError(f"--format minbert has no task like {task.name}; use csv or jsonl")
     file.write(f"id \t {task.labels.minbert_header} \n")
     for answered in rows:
         if task.name not in answered.answers:

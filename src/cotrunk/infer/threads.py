@@ -1,7 +1,7 @@
-"""Many pieces of work at once, each on a thread of its own.
+"""Runs many work items in parallel, each on its own thread.
 
-Threads that share out one operation wait for each other after each; those that take a piece each do
-not, and what is between operations runs on all of them too.
+Threads that share one operation wait for each other after each operation. With one item per thread
+they do not, and the Python code between operations is parallel too.
 """
 
 from collections import deque
@@ -19,17 +19,17 @@ Result = TypeVar("Result")
 
 _BLAS = ThreadpoolController().select(user_api="blas")
 _ONE_AT_A_TIME = RLock()
-"""How many threads an operation has is one number for the whole process."""
+"""The number of threads per operation is global to the process."""
 
 
 def in_order(
     work: Callable[[Item], Result], items: Sequence[Item], *, share_idle_threads: bool = False
 ) -> Generator[Result]:
-    """What ``work`` gives for each item, in their order, on as many threads as torch may use.
+    """The results of ``work`` in the order of the items, on as many threads as torch may use.
 
-    An operation has one thread, so that it rounds the same however many there are; where threads
-    without an item may be shared, it has some of those too. No more results wait than there are
-    threads. A second caller waits for the first.
+    An operation has one thread, so that results do not depend on the number of threads; with
+    ``share_idle_threads`` it also uses threads without an item. At most as many results are
+    buffered as there are threads. A second caller waits for the first.
     """
     with _ONE_AT_A_TIME:
         threads = torch.get_num_threads()
@@ -60,7 +60,7 @@ def _on_threads(
 
 @contextmanager
 def threads_per_operation(count: int) -> Iterator[None]:
-    """Torch, and the libraries numpy multiplies by, take ``count`` threads for an operation."""
+    """torch and numpy's BLAS use ``count`` threads per operation."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:

@@ -1,8 +1,8 @@
-"""How the gradients of several tasks become one: Gramian (k x k) -> weights (k).
+"""Gradient combination methods: Gramian (k x k) -> one weight per task (k).
 
 ``gramian[i, j]`` is the inner product of the gradients of tasks i and j, so every method below
-touches only k x k numbers and the gradients themselves once, in ``weights @ gradients``.
-Weights are float64 on the CPU. A gradient that is not finite must be stopped before it comes here.
+works on k x k numbers; the gradients themselves are read once, in ``weights @ gradients``.
+Weights are float64 on the CPU. Gradients must be finite: the caller checks.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ Reduction = Literal["sum", "mean"]
 
 @dataclass(frozen=True)
 class Combined:
-    """The weight of each task's gradient, and what the method remembers for the next step."""
+    """The weight of each task's gradient, and the method's state for the next step."""
 
     weights: Tensor
     state: State
@@ -36,8 +36,8 @@ Combiner = Callable[[Tensor, torch.Generator, State], Combined]
 def combiner(name: str, options: Mapping[str, Option] = MappingProxyType({})) -> Combiner:
     """The method ``name`` as ``combine(gramian, generator, state)``; the first state is ``{}``.
 
-    A state belongs to one list of tasks in one order. The generator decides the random order of
-    pcgrad and gradvac; seed it alike on all ranks. One task alone keeps its gradient.
+    A state is valid for one list of tasks in one order. The generator sets the random order of
+    pcgrad and gradvac. The gradient of a single task is left unchanged.
     """
     if name not in COMBINERS:
         raise UserError(f"gradients: {name!r} is not one of {', '.join(COMBINERS)}")
@@ -58,31 +58,32 @@ def combiner(name: str, options: Mapping[str, Option] = MappingProxyType({})) ->
             return Combined(torch.ones(1, dtype=torch.float64), state)
         return method(gramian.detach().to("cpu", torch.float64), generator, state, **options)
 
-    # Tried once, so that a missing package is an error now and not at the first step.
+    # A trial call, so that a missing package is an error now and not at the first step.
     try:
         combine(torch.eye(2), torch.Generator(), {})
     except ImportError as missing:
         raise UserError(
-            f'gradients: {name} needs packages that are not here: pip install "cotrunk[gradients]"'
+            f'gradients: {name} needs extra packages: pip install "cotrunk[gradients]"'
         ) from missing
     return combine
 
 
 def total(gramian: Tensor) -> Tensor:
-    """The plain sum: what ``backward`` of the summed losses gives."""
+    """The sum, as ``backward`` of the summed losses gives it."""
     return torch.ones_like(gramian[0])
 
 
 def mean(gramian: Tensor) -> Tensor:
-    """The plain mean."""
+    """The mean."""
     return torch.full_like(gramian[0], 1.0 / len(gramian))
 
 
 def pcgrad(gramian: Tensor, generator: torch.Generator, *, reduction: Reduction = "sum") -> Tensor:
-    """Each gradient loses what opposes the others, in random order (Yu et al. 2020, algorithm 1).
+    """Project conflicting components out of each gradient (Yu et al. 2020, algorithm 1).
 
-    A projection is a linear combination of the gradients: row i of ``parts`` says which. The
-    others stay as they were. A zero gradient opposes nothing, so the division is safe.
+    Row i of ``parts`` holds the coefficients of task i's projected gradient, which is projected
+    against the original gradients of the other tasks, in random order. A zero gradient never
+    conflicts, so the division is safe.
     """
     parts = torch.eye(len(gramian)).to(gramian)
     for i, j in _random_pairs(len(gramian), generator):
@@ -100,10 +101,10 @@ def gradvac(
     beta: float = 0.01,
     reduction: Reduction = "sum",
 ) -> Combined:
-    """Each gradient turns until its cosine with the others is what it used to be.
+    """Raise each pair's cosine to its moving average (Wang et al. 2021, algorithm 1).
 
-    Wang et al. 2021, algorithm 1: ``target`` is the moving average of the cosines. A zero gradient
-    has no cosine, and a cosine of 1 is reached by no finite turn: both leave the pair as it is.
+    ``target`` is the moving average of the cosines. A pair is left unchanged if one gradient is
+    zero (no cosine), or the target is 1 (no finite step reaches it).
     """
     target = state["target"].clone() if state else torch.zeros_like(gramian)
     parts = torch.eye(len(gramian)).to(gramian)
@@ -121,22 +122,22 @@ def gradvac(
 
 
 def upgrad(gramian: Tensor) -> Tensor:
-    """The mean of the gradients, each projected so that it opposes none (Quinton and Rey 2024)."""
+    """The mean of the gradients, each projected to conflict with none (Quinton and Rey 2024)."""
     return _torchjd(lambda torchjd: torchjd.UPGradWeighting(), _unit_trace(gramian))
 
 
 def dualproj(gramian: Tensor) -> Tensor:
-    """The mean gradient, projected so that it opposes none (Lopez-Paz and Ranzato 2017)."""
+    """The mean gradient, projected to conflict with none (Lopez-Paz and Ranzato 2017)."""
     return _torchjd(lambda torchjd: torchjd.DualProjWeighting(), _unit_trace(gramian))
 
 
 def mgda(gramian: Tensor) -> Tensor:
-    """The shortest vector between the gradients (Desideri 2012; Sener and Koltun 2018)."""
+    """The shortest convex combination of the gradients (Desideri 2012; Sener and Koltun 2018)."""
     return _torchjd(lambda torchjd: torchjd.MGDAWeighting(), _unit_trace(gramian))
 
 
 def cagrad(gramian: Tensor, *, radius: float = 0.5) -> Tensor:
-    """The best worst task within ``radius`` of the mean, relative to its norm (Liu et al. 2021)."""
+    """Maximise the worst task's gain within ``radius`` x norm of the mean (Liu et al. 2021)."""
     return _torchjd(lambda torchjd: torchjd.CAGradWeighting(radius), _unit_trace(gramian))
 
 
@@ -146,7 +147,7 @@ def imtl_g(gramian: Tensor) -> Tensor:
 
 
 def aligned_mtl(gramian: Tensor) -> Tensor:
-    """The mean after the principal components get equal length (Senushkin et al. 2023)."""
+    """The mean after scaling the principal components to equal length (Senushkin et al. 2023)."""
     return _torchjd(lambda torchjd: torchjd.AlignedMTLWeighting(), _unit_trace(gramian))
 
 
@@ -165,9 +166,9 @@ def fairgrad(gramian: Tensor, *, fairness: float = 1.0) -> Tensor:
 def nash_mtl(gramian: Tensor, *, max_norm: float = 1.0) -> Tensor:
     """The Nash bargaining solution, ``gramian @ w = 1 / w`` (Navon et al. 2022).
 
-    It is the minimum of a convex function, ``w @ gramian @ w / 2 - sum(log w)``, so Newton steps
-    find it from anywhere: no memory of the last step, and no silent fall-back to equal weights as
-    when the paper's convex programs fail. The combined gradient is at most ``max_norm`` long.
+    It is the minimum of a convex function, ``w @ gramian @ w / 2 - sum(log w)``, so Newton's
+    method finds it from any start: no state between steps, and no silent fallback to equal weights
+    as when the paper's convex programs fail. The combined gradient is clipped to ``max_norm``.
     """
     weights = _where_moving(gramian, _bargain)
     norm = (weights @ gramian @ weights).clamp(min=0).sqrt()
@@ -175,9 +176,9 @@ def nash_mtl(gramian: Tensor, *, max_norm: float = 1.0) -> Tensor:
 
 
 def _bargain(gramian: Tensor) -> Tensor:
-    """Damped Newton on the cosines, where lengths do not matter; then back to the gradients.
+    """Damped Newton on the cosine matrix, rescaled by the gradients' norms at the end.
 
-    Opposite gradients have their solution at infinity: the ridge keeps it finite.
+    For opposite gradients the solution is at infinity: the ridge keeps it finite.
     """
     length = gramian.diagonal().sqrt()
     one = torch.ones_like(length)
@@ -194,7 +195,7 @@ def _bargain(gramian: Tensor) -> Tensor:
 
 
 def _where_moving(gramian: Tensor, solve: Callable[[Tensor], Tensor]) -> Tensor:
-    """``solve`` among the tasks that have a gradient; a task without one would ask for infinity."""
+    """``solve`` for the tasks with a nonzero gradient; for the others it would diverge."""
     weights = torch.zeros_like(gramian[0])
     moving = gramian.diagonal() > 0
     if moving.any():
@@ -213,13 +214,13 @@ def _reduce(parts: Tensor, reduction: Reduction) -> Tensor:
 
 
 def _unit_trace(gramian: Tensor) -> Tensor:
-    """torchjd's solvers take a trace below 1e-4 for zero and would leave small gradients alone."""
+    """torchjd's solvers treat a trace below 1e-4 as zero and would ignore small gradients."""
     trace = gramian.trace()
     return gramian / trace if trace > 0 else gramian
 
 
 def _torchjd(weighting: Callable[[Any], Callable[[Tensor], Tensor]], gramian: Tensor) -> Tensor:
-    from torchjd import aggregation  # late: it takes a second
+    from torchjd import aggregation  # imported late: takes a second
 
     return weighting(aggregation)(gramian)
 
@@ -228,7 +229,7 @@ Method = Callable[..., Combined]
 
 
 def _pure(weigh: Callable[..., Tensor]) -> Method:
-    """A method without chance or memory."""
+    """A method without randomness or state."""
 
     @wraps(weigh)
     def method(
@@ -240,7 +241,7 @@ def _pure(weigh: Callable[..., Tensor]) -> Method:
 
 
 def _ordered(weigh: Callable[..., Tensor]) -> Method:
-    """A method with chance but without memory."""
+    """A method with randomness but without state."""
 
     @wraps(weigh)
     def method(

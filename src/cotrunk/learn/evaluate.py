@@ -1,4 +1,4 @@
-"""Scores on the dev rows, and which networks they are a reason to keep."""
+"""Evaluation on the dev rows, and saving the networks that score best."""
 
 import math
 import time
@@ -56,7 +56,7 @@ def evaluate(run: Run, stage: Stage, progress: Progress) -> Evaluated:
 
 
 def keep(run: Run, place: Path) -> None:
-    """Save the network as it is, without scores."""
+    """Save the network without scores."""
     write_checkpoint(place, tensors={"model": merged_tensors(run.network)}, documents=run.documents)
 
 
@@ -74,7 +74,7 @@ def keep_evaluated(run: Run, place: Path, evaluation: Evaluation, outputs: Outpu
 
 
 def _newly_best(progress: Progress, scores: Mapping[str, Score]) -> list[str]:
-    """The tasks that were never better; counts how long the others have not been."""
+    """The tasks with a new best score; counts the evaluations since the best of the others."""
     best = []
     for task, found in scores.items():
         if found.score > progress.task_best.get(task, -math.inf):
@@ -130,6 +130,6 @@ def scores_of(
 
 
 def kept_score(scores: Mapping[str, Score], keep: str) -> float:
-    """The number a network is kept by: official, mean, sum, or one task's score."""
+    """The value that ``train.keep`` names: official, mean, sum, or one task's score."""
     value = scores[keep].score if keep in scores else overall(scores)[keep]
     return value if math.isfinite(value) else -math.inf

@@ -1,4 +1,4 @@
-"""The gradient of each task apart, combined inside each group of tasks that share parameters."""
+"""Per-task gradients, combined within each group of tasks that share parameters."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ Conflicts = dict[str, dict[str, float]]
 
 @dataclass(frozen=True)
 class Block:
-    """Parameters of one place in the network that the same tasks move."""
+    """Parameters of one place that the same tasks update."""
 
     group: Group
     place: str
@@ -32,7 +32,7 @@ def blocks_of(
     updated_by: Mapping[str, Group],
     places: Mapping[str, Place],
 ) -> list[Block]:
-    """The parameters that two or more tasks move, by those tasks and by place."""
+    """The parameters that two or more tasks update, grouped by those tasks and by place."""
     found: dict[tuple[Group, str], list[nn.Parameter]] = {}
     for name, parameter in parameters:
         group = updated_by[name]
@@ -42,11 +42,10 @@ def blocks_of(
 
 
 class Surgery:
-    """Holds the tasks' gradients of a step until all are there, then combines them.
+    """Collects the tasks' gradients of a step, then combines them.
 
-    Private parameters are left alone. A task's gradient is taken as soon as it is there, portion by
-    portion. ``lengths`` are those of the last step's gradients in the last block that all of its
-    tasks move.
+    Private parameters are left alone. Gradients are stashed microbatch by microbatch. ``lengths``
+    are the norms of the last step's gradients in the last block that all of its tasks update.
     """
 
     def __init__(
@@ -65,7 +64,7 @@ class Surgery:
         self.lengths: dict[str, float] = {}
 
     def stash(self, task: str) -> None:
-        """Move what ``backward`` of one task's loss left in the shared parameters out of them."""
+        """Move one task's gradient out of the shared parameters, adding to what it has so far."""
         mine = self.held.setdefault(task, {})
         for parameter in (p for block in self.blocks for p in block.parameters):
             grad, parameter.grad = parameter.grad, None
@@ -75,7 +74,7 @@ class Surgery:
 
     @torch.no_grad()
     def combine(self, step: int) -> Conflicts:
-        """Put the combined gradients in place; say how well the tasks agreed."""
+        """Set the combined gradients; returns the cosines between tasks."""
         conflicts: Conflicts = {}
         random = generator(self.seed, f"surgery {step}")
         gramians = {block: self._gramian(block) for block in self.blocks}
@@ -96,8 +95,8 @@ class Surgery:
         return conflicts
 
     def _weigh(self, key: str, gramian: Tensor, random: torch.Generator) -> Tensor:
-        """Gradients that are not finite are summed, for the loop to find: solvers fail on them,
-        and a method's memory would never be rid of them.
+        """Non-finite gradients are summed and left for the loop to find: solvers fail on them,
+        and they would stay in a method's state for good.
         """
         if not gramian.isfinite().all():
             return torch.ones(len(gramian), dtype=torch.float64)
@@ -114,7 +113,7 @@ class Surgery:
         return {}
 
     def _units(self) -> dict[str, list[Block]]:
-        """What is projected together: all blocks of a group, or each block by itself."""
+        """Blocks that are combined together: all of a group, or each by itself."""
         units: dict[str, list[Block]] = {}
         for block in self.blocks:
             name = "+".join(task for task in self.tasks if task in block.group)

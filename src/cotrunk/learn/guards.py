@@ -1,7 +1,7 @@
-"""Silent mistakes, named: what is wrong, where, and what to do about it.
+"""Guards against silent mistakes: what is wrong, where, and how to fix it.
 
-Every guard is a function of plain values that finds nothing in a healthy run. The caller says the
-findings, and stops at a fatal one.
+Every guard is a function of plain values and returns nothing in a healthy run. The caller reports
+the findings, and stops at a fatal one.
 """
 
 import math
@@ -31,15 +31,15 @@ QUOTED = 3
 
 
 def on_dev(task: Task, predicted: np.ndarray, gold: np.ndarray) -> list[Finding]:
-    """What is wrong with a task's predictions, each cause said once."""
-    if not task.labels.can_answer:  # what it predicts is not compared with labels of rows
+    """What is wrong with a task's predictions; at most one finding per task."""
+    if not task.labels.can_answer:  # its outputs are not predictions of row labels
         return []
     found = undefined_score(task, predicted, gold) or constant_predictions(task, predicted, gold)
     return [found] if found else []
 
 
 def constant_predictions(task: Task, predicted: np.ndarray, gold: np.ndarray) -> Finding | None:
-    """All rows get one answer, or less than 1 in 100 of those that should get another one does."""
+    """One label for all rows, or for 99 % of the rows whose gold label is another one."""
     if not len(predicted):
         return None
     values, counts = np.unique(predicted, axis=0, return_counts=True)
@@ -50,12 +50,12 @@ def constant_predictions(task: Task, predicted: np.ndarray, gold: np.ndarray) ->
     rows = f"all {len(gold)}" if not other else f"{len(gold) - other} of {len(gold)}"
     unit = task.labels.of_unit
     value = unit.value(predicted, gold)
-    worth = f", which alone has {unit.metric} {value:.3f}" if math.isfinite(value) else ""
+    worth = f" ({unit.metric} {value:.3f})" if math.isfinite(value) else ""
     return Finding(
         "constant-predictions",
         f"dev of task {task.name}",
-        f"{rows} rows are predicted {unit.spelled(commonest)}{worth}",
-        "the task is not learning: look at its loss and gradient, its lr and its weight",
+        f"{rows} rows get the same prediction, {unit.spelled(commonest)}{worth}",
+        "the task is not learning: check its loss and gradient, train.lr and the task's weight",
     )
 
 
@@ -65,54 +65,53 @@ def _differing(labels: np.ndarray, other: np.ndarray) -> int:
 
 
 def undefined_score(task: Task, predicted: np.ndarray, gold: np.ndarray) -> Finding | None:
-    """A score that is no number, and which side is to blame."""
+    """The score is NaN; says whether labels or predictions cause it."""
     place = f"dev of task {task.name}"
     if not np.isfinite(predicted).all():
         broken = int((~np.isfinite(predicted)).reshape(len(gold), -1).any(axis=1).sum())
         lost = f"{plural(broken, 'row')} of {len(gold):,}"
-        why = f"the outputs for {lost} are not finite, so there is no {task.labels.metric}"
-        return Finding("undefined-score", place, why, "lower train.lr, or begin anew")
+        why = f"{task.labels.metric} is NaN: the outputs for {lost} are not finite"
+        return Finding("undefined-score", place, why, "lower train.lr, or start a new run")
     if not len(gold) or np.isfinite(task.labels.of_unit.value(predicted, gold)):
         return None
     if len(gold) < 2:
-        why, fix = f"has {len(gold)} rows", "a correlation needs two or more rows"
+        why = f"there is only {plural(len(gold), 'row')}"
+        fix = "a correlation needs two or more rows"
     elif np.ptp(gold) == 0:
-        why, fix = f"has the one label {gold[0]:g}", "measure on rows that differ in their labels"
+        why, fix = f"every row has the label {gold[0]:g}", "use dev rows with different labels"
     elif np.ptp(predicted) == 0:
-        why = f"has the one prediction {predicted[0]:g} for all {len(gold)} rows"
-        fix = "the head is stuck: look at its gradient and its range, lower train.lr"
+        why = f"the prediction is {predicted[0]:g} for all {len(gold)} rows"
+        fix = "the head is stuck: check its gradient and its range, or lower train.lr"
     else:
         return None
-    return Finding(
-        "undefined-score", place, f"{task.labels.metric.capitalize()} is NaN, since it {why}", fix
-    )
+    return Finding("undefined-score", place, f"{task.labels.metric} is NaN: {why}", fix)
 
 
 @dataclass
 class _Watched:
-    """A leaf module, the tasks that move it, and how many turns of each left it unmoved."""
+    """A leaf module, the tasks that update it, and each one's steps with a zero gradient."""
 
     name: str
     place: Place
     group: Group
     parameters: list[nn.Parameter]
-    unmoved: Counter[str]
+    zero_steps: Counter[str]
     suspect: bool = True
-    told: bool = False
+    reported: bool = False
 
-    def is_still(self) -> bool:
+    def has_zero_gradient(self) -> bool:
         return not any(p.grad is not None and p.grad.any() for p in self.parameters)
 
     def is_stuck(self, patience: int) -> bool:
-        return all(self.unmoved[task] >= patience for task in self.group)
+        return all(self.zero_steps[task] >= patience for task in self.group)
 
 
 class GradientWatch:
     """Finds trainable blocks whose gradient is exactly zero.
 
-    A block is stuck once each task that could move it has had ``patience`` turns in a row that left
-    it still. Blocks that were seen to move are looked at only every ``LOOK_EVERY`` steps, so a
-    healthy run pays for its first steps alone. There is nothing to save: it may begin anew.
+    A block is stuck once every task that updates it has given it a zero gradient ``patience`` times
+    in a row. Blocks that had a gradient are checked only every ``LOOK_EVERY`` steps, so a healthy
+    run pays only for its first steps. It has no state to save: a resumed run starts over.
     """
 
     def __init__(
@@ -131,24 +130,24 @@ class GradientWatch:
                 fresh = _Watched(block, places[name], updated_by[name], [], Counter())
                 self.blocks.setdefault(block, fresh).parameters.append(parameter)
         for watched in self.blocks.values():
-            watched.parameters.sort(key=Tensor.numel)  # a bias that moves spares a look at a table
+            watched.parameters.sort(key=Tensor.numel)  # cheap checks first: biases before tables
 
     def look(self, tasks: Collection[str]) -> list[Finding]:
-        """Called when the gradients of a step are in place; ``tasks`` had a turn, weighing > 0."""
-        turns = frozenset(tasks)
+        """Called with a step's gradients set; ``tasks`` had a batch, and a loss weight above 0."""
+        present = frozenset(tasks)
         everything = self.steps % LOOK_EVERY == 0
         self.steps += 1
         stuck: dict[Group, list[_Watched]] = {}
         for block in self.blocks.values():
-            if not (block.group & turns and (everything or block.suspect)):
+            if not (block.group & present and (everything or block.suspect)):
                 continue
-            block.suspect = block.is_still()
+            block.suspect = block.has_zero_gradient()
             if not block.suspect:
-                block.unmoved.clear()
+                block.zero_steps.clear()
                 continue
-            block.unmoved.update(block.group & turns)
-            if not block.told and block.is_stuck(self.patience):
-                block.told = True
+            block.zero_steps.update(block.group & present)
+            if not block.reported and block.is_stuck(self.patience):
+                block.reported = True
                 stuck.setdefault(block.group, []).append(block)
         return [
             _stuck(group, found, whole=self._heads_in(found), patience=self.patience)
@@ -156,7 +155,7 @@ class GradientWatch:
         ]
 
     def _heads_in(self, found: Sequence[_Watched]) -> list[str]:
-        """The heads of which every block is among those ``found``."""
+        """The heads whose blocks are all in ``found``."""
         names = {block.name for block in found}
         whole: dict[str, bool] = {}
         for block in self.blocks.values():
@@ -169,28 +168,28 @@ class GradientWatch:
 def _stuck(
     group: Group, found: Sequence[_Watched], *, whole: Sequence[str], patience: int
 ) -> Finding:
-    turns = f"in {patience} turns of {' and of '.join(sorted(group))}"
+    when = f"in {patience} steps with {' and with '.join(sorted(group))}"
     names = [block.name for block in found]
     if whole:
         others = sum(block.place.name not in whole for block in found)
-        more = f", nor {others} blocks below it" if others else ""
+        more = f" or {plural(others, 'block')} below it" if others else ""
         return Finding(
             "rounded-output",
             ", ".join(whole),
-            f"no gradient reached the head{more} {turns}",
-            "nothing between its outputs and the loss may round, clip, compare or detach",
+            f"no gradient reached the head{more} {when}",
+            "do not round, clip, compare or detach between its outputs and the loss",
         )
     more = f" and {len(names) - QUOTED} more" if len(names) > QUOTED else ""
     return Finding(
         "zero-gradient",
         ", ".join(names[:QUOTED]) + more,
-        f"the gradient was exactly zero {turns}",
-        "look for a detach, a unit that is always off, or a weight of 0; or freeze it on purpose",
+        f"the gradient was exactly zero {when}",
+        "look for a detach, dead units or a weight of 0; or freeze it on purpose",
     )
 
 
 def rounded_output(task: Task, loss: Loss) -> Finding | None:
-    """A loss that passes no gradient to the outputs, tried on random ones before training."""
+    """A loss without a gradient for the outputs; tested on random outputs before training."""
     random = torch.Generator().manual_seed(0)
     output_RO = torch.randn(PROBE_ROWS, task.outputs, generator=random)
     numbers = PROBE_ROWS * (task.labels.width or 1)
@@ -202,14 +201,14 @@ def rounded_output(task: Task, loss: Loss) -> Finding | None:
     return Finding(
         "rounded-output",
         f"tasks.{task.name}.loss",
-        "its gradient with respect to the outputs is zero everywhere, so nothing can be learned",
-        "do not round, compare or detach the outputs: a loss takes them as they are",
+        "its gradient with respect to the outputs is zero, so nothing can be learned",
+        "do not round, compare or detach the outputs",
         fatal=True,
     )
 
 
 def idle_decay(rates: Iterable[float], decay: float) -> Finding | None:
-    """``1 - lr * decay`` is 1 in float32: both AdamW leave every weight as it is.
+    """``1 - lr * decay`` rounds to 1 in float32, so neither AdamW decays any weight.
 
     ``rates`` are the highest learning rates of the groups that decay.
     """
@@ -220,9 +219,8 @@ def idle_decay(rates: Iterable[float], decay: float) -> Finding | None:
     return Finding(
         "idle-decay",
         "train.decay",
-        f"at lr {lr:g} a decay of {decay:g} is lost in float32, where 1 - {lr * decay:.2g} is 1: "
-        "no such weight ever decays",
-        f"set it above {LEAST_DECAY / lr:.2g}, or to 0 if that is what you want",
+        f"has no effect: at lr = {lr:g} and decay = {decay:g}, 1 - lr * decay is 1 in float32",
+        f"set it above {LEAST_DECAY / lr:.2g}, or to 0",
     )
 
 
@@ -231,7 +229,7 @@ def _rounds_to_one(shrink: float) -> bool:
 
 
 def unreachable_labels(task: Task, head: HeadPlan) -> Finding | None:
-    """A head whose outputs cannot come near some labels, whatever it learns."""
+    """A head whose output range does not include all labels."""
     low, high = reach(task, head)
     cosine = head.pair == "cosine" and task.texts == 2
     found = task.labels.unreachable(low, high)
@@ -241,13 +239,13 @@ def unreachable_labels(task: Task, head: HeadPlan) -> Finding | None:
     return Finding(
         "unreachable-labels",
         f"tasks.{task.name}.head",
-        f"its outputs span {spans}, but {wants}",
+        f"its outputs are limited to {spans}, but {wants}",
         'set cosine = "shifted"' if cosine else "set activate_last = false",
     )
 
 
 def reach(task: Task, head: HeadPlan) -> tuple[float, float]:
-    """The least and the greatest output that a head can give."""
+    """The output range of a head."""
     if head.pair == "cosine" and task.texts == 2:
         side = 1 / (1 + math.e)
         bottom, top = (side, 1 - side) if head.cosine == "sigmoid" else (0.0, 1.0)
@@ -267,7 +265,7 @@ def not_finite(
     norm: float,
     row_ids: Callable[[str], Iterable[str]],
 ) -> Finding | None:
-    """A loss or the gradient's ``norm`` is not a number to step with; said before the step."""
+    """A loss or the gradient's ``norm`` is NaN or infinite; checked before the update."""
     blamed = [task for task, loss in losses.items() if not math.isfinite(loss)]
     if not blamed and math.isfinite(norm):
         return None
@@ -276,41 +274,41 @@ def not_finite(
     return Finding(
         "not-finite",
         f"step {step}",
-        f"the {what} is not finite ({named}); no weight was changed by this step",
-        "lower train.lr, look at these rows, or set train.on_nan = 'skip' to pass over such steps",
+        f"the {what} is not finite ({named}); this step changed no weights",
+        "lower train.lr, check these rows, or set train.on_nan = 'skip' to skip such steps",
         fatal=True,
     )
 
 
 def train_dev_overlap(task: str, *, shared: int, rows: int) -> Finding | None:
-    """Of the dev ``rows``, ``shared`` are train rows as well."""
+    """``shared`` of the dev ``rows`` are in train too."""
     if not shared:
         return None
     return Finding(
         "train-dev-overlap",
         f"tasks.{task}.dev",
         f"{shared} of {rows} rows ({shared / rows:.1%}) are also in train",
-        "take them out of train, or their scores count what was learned by heart",
+        "remove them from train: the score counts rows the model has memorised",
     )
 
 
 def selected_by_test(task: str, digests: Mapping[str, str]) -> list[Finding]:
-    """``digests`` of the contents of train, dev and test: what selects must be neither other."""
+    """Dev must differ from train and test; ``digests`` are those of the files' contents."""
     dev = digests.get("dev")
     found = []
     if dev and dev == digests.get("test"):
-        finding = "dev and test are the same rows, so the best checkpoint is chosen by test"
-        fix = "choose by other rows than those you report"
+        finding = "dev and test have the same rows, so the best checkpoint is selected on test"
+        fix = "select on other rows than those you report"
         found.append(Finding("test-for-selection", f"tasks.{task}.test", finding, fix, fatal=True))
     if dev and dev == digests.get("train"):
-        finding = "dev and train are the same rows, so the score is of what was learned by heart"
-        fix = "name a file of rows that are not trained on"
+        finding = "dev and train have the same rows, so the score measures memorisation"
+        fix = "name a file of rows that are not in train"
         found.append(Finding("test-for-selection", f"tasks.{task}.dev", finding, fix))
     return found
 
 
 def starved_tasks(plans: Sequence[Plan]) -> list[Finding]:
-    """Tasks to which the law gives no batch in some epoch, or in none of them (fatal)."""
+    """Tasks that the sampler gives no batch in some epochs, or in all of them (fatal)."""
     found = []
     for task in plans[0]["batches"] if plans else ():
         empty = [plan for plan in plans if plan["batches"][task] < 1]
@@ -321,9 +319,9 @@ def starved_tasks(plans: Sequence[Plan]) -> list[Finding]:
         listed = ", ".join(str(plan["epoch"]) for plan in empty[:QUOTED]) + (
             ", ..." if len(empty) > QUOTED else ""
         )
-        when = "in no epoch" if never else f"not in {len(empty)} of {len(plans)} epochs ({listed})"
-        finding = f"task {task} (share {share:.2g}) has a batch {when}"
-        fix = "lengthen the epoch, lower alpha, or use a law that gives every task its turn"
+        when = "any epoch" if never else f"{len(empty)} of {len(plans)} epochs ({listed})"
+        finding = f"task {task} (share {share:.2g}) has no batch in {when}"
+        fix = "lengthen the epoch, lower alpha, or use a sampler that gives every task batches"
         found.append(Finding("starved-task", "train.sampling", finding, fix, fatal=never))
     return found
 
@@ -331,7 +329,7 @@ def starved_tasks(plans: Sequence[Plan]) -> list[Finding]:
 def unreached_tasks(
     tasks: Iterable[str], turns: Iterable[str], *, steps: int, whole: int
 ) -> list[Finding]:
-    """Tasks without a turn in the ``steps`` that are made, fewer than the ``whole`` would be."""
+    """Tasks without a batch in the ``steps`` that max_steps leaves of the ``whole``."""
     left = set(tasks)
     for task in turns:
         left.discard(task)
@@ -341,8 +339,8 @@ def unreached_tasks(
         Finding(
             "starved-task",
             "train.max_steps",
-            f"task {task} has no batch in the {steps} of {whole} steps that are made",
-            "make more steps, or use a law that gives every task its turn",
+            f"task {task} has no batch in the first {steps} of {whole} steps",
+            "train more steps, or use a sampler that gives every task batches early",
         )
         for task in sorted(left)
     ]

@@ -1,4 +1,4 @@
-"""The training loop. It only appends to the run folder, and tells its caller what happened."""
+"""The training loop: writes to the run folder and yields events."""
 
 import time
 from collections.abc import Generator
@@ -18,13 +18,13 @@ def train(run: Run, start: Checkpoint | None) -> Generator[Event]:
     """Train through all stages, from ``start`` if given."""
     begun = time.monotonic()
     progress = progress_of(start) if start else Progress()
-    _refuse_the_past(run, progress)
+    _refuse_past_the_end(run, progress)
     if start:
         run.network.load_state_dict(start.tensors("model"), strict=True)
     stage: Stage | None = None
     for number, end in enumerate(run.ends):
         if not run.first_step(number) <= progress.step <= end:
-            continue  # over before the checkpoint, or never reached in time
+            continue  # ended before the checkpoint, or not reached within max_seconds
         made = _make_stage(run, number, stage, progress)
         if stage is None:
             _begin(run, made, start, is_over=progress.step == run.steps)
@@ -35,7 +35,7 @@ def train(run: Run, start: Checkpoint | None) -> Generator[Event]:
     assert stage is not None
     with averaged(stage):
         keep(run, run.folder.final)
-        if progress.best_step < 0:  # never evaluated: the last is the best there is
+        if progress.best_step < 0:  # never evaluated: the last is also the best
             keep(run, run.folder.best)
     yield Finished(
         run.folder.path,
@@ -47,7 +47,7 @@ def train(run: Run, start: Checkpoint | None) -> Generator[Event]:
 
 
 def train_stage(run: Run, stage: Stage, progress: Progress, *, begun: float) -> Generator[Event]:
-    """``begun``: when the whole training did, by the monotonic clock."""
+    """``begun``: start of the whole training, on the monotonic clock."""
     entered, saved = time.monotonic(), progress.step
     for name, parameter in stage.network.named_parameters():
         parameter.requires_grad_(name in stage.trained)
@@ -76,16 +76,16 @@ def train_stage(run: Run, stage: Stage, progress: Progress, *, begun: float) -> 
     run.folder.append_timing({"event": "trained", "step": progress.step, "seconds": seconds})
 
 
-def _refuse_the_past(run: Run, progress: Progress) -> None:
+def _refuse_past_the_end(run: Run, progress: Progress) -> None:
     if progress.step > run.steps:
         raise UserError(
             f"the run is at step {progress.step}, but these settings end at step {run.steps}; "
-            "give it more epochs, or start another run"
+            "raise train.epochs or train.max_steps, or start a new run"
         )
 
 
 def _make_stage(run: Run, number: int, before: Stage | None, progress: Progress) -> Stage:
-    """It may take long, so it can be interrupted: what was trained before it is saved then."""
+    """May take long and be interrupted: then the stage ``before`` is saved."""
     try:
         return run.make_stage(run, number)
     except Interrupted:
@@ -95,24 +95,24 @@ def _make_stage(run: Run, number: int, before: Stage | None, progress: Progress)
 
 
 def _begin(run: Run, stage: Stage, start: Checkpoint | None, *, is_over: bool) -> None:
-    """Check all that may be refused before the folder is changed."""
+    """Restore first, because it may fail; only then change the folder."""
     if start:
         try:
             restore(stage, start)
         except ValueError as error:
             raise UserError(
-                f"{start.folder} does not fit these settings: {error}; go on with those it was "
-                "written under, or start another run, with train.init_from to begin from this one"
+                f"{start.folder} does not fit these settings: {error}; use the settings it was "
+                "written with, or start a new run from this one with train.init_from"
             ) from None
     run.folder.truncate_metrics(start.documents["state"]["metrics_bytes"] if start else 0)
     run.folder.write_document("run", run.record)
     run.folder.write_document("findings", [asdict(finding) for finding in run.findings])
-    if not is_over:  # what was final once is not so any more
+    if not is_over:  # it is out of date now
         delete_checkpoint(run.folder.final)
 
 
 def _enter_next(stage: Stage, progress: Progress) -> None:
-    """A stage that stopped early ends where it would have ended; the next counts afresh."""
+    """A stage that stopped early ends at its last step; the next counts ``stale`` from 0."""
     if progress.evaluated == progress.step:
         progress.evaluated = stage.last
     progress.step, progress.stale = stage.last, {}

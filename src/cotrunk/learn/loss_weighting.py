@@ -1,7 +1,7 @@
-"""How much each task's loss weighs: fixed by the user, or learned from losses and gradients.
+"""Loss weights of the tasks: fixed by the user, or learned from losses and gradients.
 
-A balance is asked for the weights of a step, and told afterwards what the step showed. Nothing here
-needs autograd: what the methods learn are a few numbers with known derivatives.
+A method gives the weights of a step, then observes its losses and gradient norms. No autograd
+needed: the methods learn a few numbers with known derivatives.
 """
 
 import math
@@ -21,17 +21,17 @@ LEAST_WEIGHT = 1e-3
 
 
 class LossWeighting(Protocol):
-    """Weights of the losses. ``needs_norms``: ``observe`` must be given the gradients' lengths."""
+    """Weights of the losses. ``needs_norms``: ``observe`` needs the gradient norms."""
 
     needs_norms: bool
 
     def weights(self, epoch: int, /) -> Numbers:
-        """For the next step, which is in ``epoch`` (from 0)."""
+        """Weights of the next step, which is in ``epoch`` (from 0)."""
 
     def observe(self, losses: Numbers, norms: Numbers | None, epoch: int, /) -> None:
-        """What a step showed: unweighted mean losses of its tasks, lengths of their gradients.
+        """Update from the unweighted mean losses of a step's tasks, and their gradient norms.
 
-        A length is that of the task's weighted gradient in the last block that all tasks share.
+        A norm is that of the task's weighted gradient in the last block that all tasks share.
         """
 
     def state(self) -> dict[str, Tensor]: ...
@@ -45,7 +45,7 @@ def loss_weighting(
     initial: Numbers,
     options: Mapping[str, float] = MappingProxyType({}),
 ) -> LossWeighting:
-    """The method ``name``, which begins with the ``initial`` weights."""
+    """The method ``name``, starting from the ``initial`` weights."""
     if name not in LOSS_WEIGHTINGS:
         raise UserError(f"loss_weighting: {name!r} is not one of {', '.join(LOSS_WEIGHTINGS)}")
     method = LOSS_WEIGHTINGS[name]
@@ -58,7 +58,7 @@ def loss_weighting(
             f"loss_weighting: weights are for {listed}, but the tasks are {', '.join(names)}"
         )
     wrong += [
-        f"loss_weighting: {name} needs weights above 0 to begin with; {task} has {weight:g}"
+        f"loss_weighting: {name} needs initial weights above 0; {task} has {weight:g}"
         for task, weight in initial.items()
         if name != "fixed" and not 0 < weight < math.inf
     ]
@@ -68,7 +68,7 @@ def loss_weighting(
 
 
 class Fixed:
-    """The weights that were given, to the end."""
+    """The given weights, unchanged."""
 
     needs_norms = False
 
@@ -89,12 +89,12 @@ class Fixed:
 
 
 class Uncertainty:
-    """Each task's noise is learned, and its loss weighed against it (Kendall et al. 2018).
+    """Weights from learned task noise (Kendall et al. 2018).
 
-    With s = log sigma^2 a task adds ``a exp(-s) L + s / 2`` to what is made small, a = 1/2 for
-    scores and 1 for classes (their equations 7 and 10). The slope for s is
-    ``1 / 2 - a exp(-s) L``, and s follows it by plain gradient descent; where L stays the same it
-    comes to rest at ``s = log(2 a L)``, a weight of ``1 / (2 L)``.
+    With s = log sigma^2 a task adds ``a exp(-s) L + s / 2`` to the objective, a = 1/2 for scores
+    and 1 for classes (their equations 7 and 10). The gradient for s is ``1 / 2 - a exp(-s) L``, and
+    s follows it by plain gradient descent; for a constant L it converges to ``s = log(2 a L)``,
+    a weight of ``1 / (2 L)``.
     """
 
     needs_norms = False
@@ -127,9 +127,9 @@ class Uncertainty:
 class DynamicWeightAverage:
     """The slower a task's loss falls from epoch to epoch, the more it weighs (Liu et al. 2019).
 
-    ``weight = K softmax(ratio / temperature)``, ratio the mean loss of the last epoch to that of
-    the one before it, or 1 where there are not both yet; K tasks. The weights are factors of the
-    initial ones, and their sum is K.
+    ``weight = K softmax(ratio / temperature)`` for K tasks, where ratio is the mean loss of the
+    last epoch over that of the one before it, or 1 in the first two epochs. The weights sum to K
+    and multiply the initial ones.
     """
 
     needs_norms = False
@@ -184,11 +184,12 @@ class DynamicWeightAverage:
 class GradNorm:
     """Tasks that learn more slowly than the others get longer gradients (Chen et al. 2018).
 
-    G is the length of a task's weighted gradient, r its share of its first loss relative to the
-    mean of those shares. ``sum |G - mean(G) r^alpha|`` is made small, the second part held still:
-    the slope for a weight is ``sign(G - mean(G) r^alpha) G / weight``. Then the weights are scaled
-    so that their sum is the number of tasks. None falls below ``LEAST_WEIGHT``: a negative weight
-    would climb its loss. A step with a single task says nothing about the others.
+    G is the norm of a task's weighted gradient, r its loss relative to its first loss, divided by
+    the mean of these over the tasks. The weights minimise ``sum |G - mean(G) r^alpha|`` with the
+    second term held constant: the gradient for a weight is
+    ``sign(G - mean(G) r^alpha) G / weight``. Then the weights are scaled to sum to the number of
+    tasks. None falls below ``LEAST_WEIGHT``: a negative weight would increase its loss. A step
+    with a single task changes nothing.
     """
 
     needs_norms = True
@@ -204,7 +205,7 @@ class GradNorm:
         return self.current
 
     def observe(self, losses: Numbers, norms: Numbers | None, _epoch: int, /) -> None:
-        assert norms is not None, "GradNorm lives on the lengths of the gradients"
+        assert norms is not None, "GradNorm needs gradient norms"
         for task, loss in losses.items():
             if math.isnan(self.first[task]) and loss > 0:
                 self.first[task] = loss
@@ -262,4 +263,4 @@ def _fitting(state: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> Non
     found = {name: list(value.shape) for name, value in state.items()}
     wanted = {name: list(value.shape) for name, value in expected.items()}
     if found != wanted:
-        raise ValueError(f"the balance's state should be {wanted}, but is {found}")
+        raise ValueError(f"loss weighting state: expected {wanted}, found {found}")

@@ -1,7 +1,7 @@
-"""The batches of a step in portions, whose gradients are found at once and added up in order.
+"""A step's batches in microbatches: gradients computed in parallel, added up in a fixed order.
 
-How a step is cut depends on its rows alone, never on the number of threads; with more threads than
-portions, operations have several, and may round otherwise.
+How a step is cut depends only on its rows, never on the number of threads. With more threads than
+microbatches an operation uses several threads, and may round differently.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,16 +23,16 @@ from cotrunk.model.sharing.network import Perturb, identity
 from cotrunk.model.weights.initial import generator
 
 TOKENS_UNCUT, TOKENS_PER_PART = 512, 1024
-"""A step of no more than the first is not cut, nor worth a thread; the parts of others have about
-the second.
+"""A step of at most TOKENS_UNCUT tokens is one microbatch; longer ones are cut into microbatches of
+about TOKENS_PER_PART.
 """
 
 
 @dataclass(frozen=True)
 class Microbatch:
-    """Some rows of a batch: the ``part``-th of the ``batch``-th of a step, which has ``tokens``.
+    """Some rows of a batch: part ``part`` of batch ``batch`` of a step, with ``tokens`` tokens.
 
-    ``share`` is what it counts for in the batch's loss: its share of the batch's weight.
+    ``share``: its share of the batch's total row weight, and so of the batch's loss.
     """
 
     batch: int
@@ -43,17 +43,17 @@ class Microbatch:
 
 
 def cuts_of(total: int) -> int:
-    """How many even stretches a step of so many tokens has: one, two, four, six..."""
+    """The number of equal cuts of a step with ``total`` tokens: 1, 2, 4, 6, ..."""
     return 2 * max(1, round(total / (2 * TOKENS_PER_PART))) if total > TOKENS_UNCUT else 1
 
 
 def microbatches_of(
     tokens: Sequence[np.ndarray], *, cuts: int, weights: Sequence[np.ndarray] | None = None
 ) -> list[Microbatch]:
-    """A step cut into even stretches; ``tokens`` of each batch's rows, and what each row weighs.
+    """A step in cuts of equal size; ``tokens`` and ``weights`` have one entry per row of a batch.
 
-    A stretch may end within a batch. The longest portions come first, so that at the end no thread
-    has long to wait for another.
+    A cut may end within a batch. The longest microbatches come first, so that no thread waits long
+    for another at the end.
     """
     total = int(sum(batch.sum() for batch in tokens))
     microbatches: list[Microbatch] = []
@@ -67,7 +67,7 @@ def microbatches_of(
             chosen = np.sort(order[cut_R == cut])
             mine = int(length_R[chosen].sum())
             weight = weight_R[chosen].sum()
-            if weight > 0:  # else none of its rows has anything to be asked about
+            if weight > 0:  # else its rows have nothing to predict
                 share = float(weight / weight_R.sum())
                 microbatches.append(Microbatch(number, part, chosen, mine, share))
         before += int(length_R.sum())
@@ -77,7 +77,7 @@ def microbatches_of(
 def add_gradients(
     stage: Stage, batches: Sequence[Batch], step: int, weights: Mapping[str, float]
 ) -> Iterator[tuple[Microbatch, float]]:
-    """Each portion and its loss, once its gradient has been added to that of the parameters."""
+    """Yields each microbatch with its loss, after adding its gradient to the parameters'."""
     parameters = list(stage.trained.values())
     seed = stage.seed
     loaded = [
@@ -110,7 +110,7 @@ def add_gradients(
 
 
 def row_weights(task: Task, rows: LoadedRows) -> np.ndarray:
-    """What each row counts for in the mean loss: its units, by the weights of their labels."""
+    """Weight of each row in the mean loss: its units, weighted by their labels."""
     weight_N = task.labels.unit_weights(torch.from_numpy(rows.target).double())
     if weight_N is None:
         return rows.units_R.astype(np.float64)
@@ -119,12 +119,12 @@ def row_weights(task: Task, rows: LoadedRows) -> np.ndarray:
 
 
 def microbatch_loss(stage: Stage, batch: LoadedRows, microbatch: Microbatch, step: int) -> Tensor:
-    """The mean loss of a microbatch's rows or sites, with what the regularizer adds."""
+    """The mean loss of a microbatch's rows or sites, with the regularizer's term."""
     task = stage.network.tasks[batch.task]
     rows = batch.select(microbatch.chosen)
     target = torch.from_numpy(rows.target).to(stage.device)
     weight_N = task.labels.unit_weights(target)
-    part = (microbatch.part,) if microbatch.part else ()  # the first is as a batch that is not cut
+    part = (microbatch.part,) if microbatch.part else ()  # the first has the key of an uncut batch
 
     def again(repeat: int = 0, perturb: Perturb = identity) -> Tensor:
         masks = DropoutStream(
@@ -147,7 +147,7 @@ def microbatch_loss(stage: Stage, batch: LoadedRows, microbatch: Microbatch, ste
 
 
 def _apart(grads: Sequence[Tensor | None]) -> list[Tensor | None]:
-    """None in memory of another: each will be added to in place."""
+    """Each in its own memory, because each will be added to in place."""
     seen: set[int] = set()
     apart: list[Tensor | None] = []
     for grad in grads:

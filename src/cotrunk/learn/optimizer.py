@@ -1,4 +1,4 @@
-"""AdamW in two forms, its parameter groups, learning-rate schedules, and the state on disk."""
+"""Two variants of AdamW, parameter groups, learning-rate schedules, and saved optimizer state."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -23,7 +23,7 @@ def parameter_groups(
 ) -> list[Group]:
     """Trainable parameters by learning rate and decay; vectors (bias, norm) never decay.
 
-    ``factors[name]`` multiplies the learning rate of one parameter; those not named have 1.
+    ``factors[name]`` multiplies the learning rate of one parameter (default 1).
     """
     groups: dict[tuple[float, float], Group] = {}
     unknown = set(factors)
@@ -46,7 +46,7 @@ def set_learning_rate(optimizer: Optimizer, lr: float) -> None:
 
 
 class AdamW(torch.optim.AdamW):
-    """Torch's, fused: seven times faster on a CPU than its default. Takes row-sparse gradients."""
+    """torch's AdamW, fused (7 times faster on a CPU). Accepts row-sparse gradients."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {
 
 
 def clip(parameters: Iterable[Tensor], max_norm: float) -> Tensor:
-    """Shorten the whole gradient to ``max_norm``; returns its length before."""
+    """Scale the gradient down to norm ``max_norm``; returns its norm before."""
     grads = []
     for parameter in parameters:
         if parameter.grad is not None:
@@ -133,9 +133,9 @@ MOMENTS = ("exp_avg", "exp_avg_sq", "step")
 
 
 def optimizer_state(optimizer: Optimizer, named: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The memory of either AdamW as flat tensors: ``<parameter>.exp_avg`` and so on.
+    """The state of either AdamW as flat tensors: ``<parameter>.exp_avg`` and so on.
 
-    Learning rate and decay are not in it: they follow from the settings and the step.
+    Learning rate and decay are not included: they follow from the settings and the step.
     """
     return {
         f"{name}.{moment}": optimizer.state[parameter][moment]
@@ -160,7 +160,7 @@ def load_optimizer_state(
         shapes = {"exp_avg": parameter.shape, "exp_avg_sq": parameter.shape, "step": torch.Size()}
         if {moment: value.shape for moment, value in found.items()} != shapes:
             raise ValueError(f"optimizer state of {name} does not fit {list(parameter.shape)}")
-        # The fused AdamW keeps its step beside the parameter, the course's on the CPU.
+        # Fused AdamW keeps its step on the parameter's device, the course's on the CPU.
         place = "cpu" if isinstance(optimizer, CourseAdamW) else parameter.device
         optimizer.state[parameter] = {
             moment: value.to(place if moment == "step" else parameter.device, copy=True)
@@ -169,7 +169,7 @@ def load_optimizer_state(
 
 
 def start_average(named: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """A moving average of the weights, begun at what they are now."""
+    """A moving average of the weights, starting at their current values."""
     return {name: parameter.detach().clone() for name, parameter in named.items()}
 
 
@@ -200,7 +200,7 @@ def cosine(step: int, *, steps: int, warmup: float = 0.0) -> float:
 
 
 def one_cycle(step: int, *, steps: int, warmup: float = 0.3) -> float:
-    """As torch's OneCycleLR: 1/25 up to 1, then down to 1/250,000, in cosines; betas stay."""
+    """As torch's OneCycleLR with cosines: 1/25 up to 1, then down to 1/250,000; betas fixed."""
     low, end, top, last = 1 / 25, 1 / 250_000, warmup * steps - 1, steps - 1
     if step <= top:
         return low + (1 - low) * (1 - _half_cosine(step / top if top else 1.0))
@@ -218,14 +218,14 @@ SCHEDULES: dict[str, Callable[..., float]] = {
 def schedule(name: str, *, steps: int, warmup: float | None = None) -> Callable[[int], float]:
     """Step (from 0) -> factor of the learning rate.
 
-    ``warmup`` is a share of ``steps``; None means the schedule's own: 0.3 for one-cycle, else 0.
+    ``warmup`` is a share of ``steps``; None means the default: 0.3 for one-cycle, else 0.
     """
     if name not in SCHEDULES:
         raise UserError(f"schedule: {name!r} is not one of {', '.join(SCHEDULES)}")
     if warmup is not None and not 0.0 <= warmup <= 1.0:
         raise UserError(f"schedule: warmup = {warmup} is not in [0, 1]")
     if steps < 1:
-        raise UserError(f"schedule: {steps} steps are not 1 or more")
+        raise UserError(f"schedule: steps = {steps} must be 1 or more")
     factor, own = SCHEDULES[name], {} if warmup is None else {"warmup": warmup}
     return lambda step: factor(step, steps=steps, **own)
 

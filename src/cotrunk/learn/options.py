@@ -1,4 +1,4 @@
-"""The options of a method are its keyword parameters: checked by name and range, in one place."""
+"""Checks a method's options, which are its keyword parameters, by name and range."""
 
 from collections.abc import Callable, Mapping
 from inspect import Parameter, signature
@@ -17,9 +17,9 @@ def wrong_options(
     ranges: Mapping[str, Range],
     words: Mapping[str, tuple[str, ...]],
 ) -> list[str]:
-    """Each option must be the method's own: one of its words, in its range, or else above 0.
+    """An option must be a parameter of the method: one of its words, in its range, or above 0.
 
-    ``key`` is that of [train] with which each line begins.
+    Each line starts with ``key``, the setting in [train].
     """
     parameters = signature(method).parameters.values()
     known = [option.name for option in parameters if option.kind is Parameter.KEYWORD_ONLY]
@@ -28,9 +28,9 @@ def wrong_options(
     for option, value in options.items():
         rule = _broken_rule(option, value, ranges, words)
         if option not in known:
-            wrong.append(f"{key}: {name} does not know {option!r}; {its_options}")
+            wrong.append(f"{key}: {name} has no option {option!r}; {its_options}")
         elif rule:
-            wrong.append(f"{key}.{option} = {value!r} is not {rule}")
+            wrong.append(f"{key}.{option} = {value!r} must be {rule}")
     return wrong
 
 

@@ -1,4 +1,4 @@
-"""Losses that also ask for steady outputs: under other dropout, or when embeddings are nudged.
+"""Consistency regularizers: R-Drop (two dropout masks) and SMART (perturbed embeddings).
 
 Shapes: R rows, O outputs, T tokens, D width.
 """
@@ -21,19 +21,19 @@ Criterion = Callable[[Tensor], Tensor]
 
 
 class Again(Protocol):
-    """Runs the same rows as often as it is asked: each ``repeat`` drops other units."""
+    """Runs the same rows again; each ``repeat`` has another dropout mask."""
 
     def __call__(self, repeat: int = 0, perturb: Perturb = identity) -> Tensor: ...
 
 
 Average = Callable[[Tensor], Tensor]
-"""One number for each row or site -> their mean, as the loss weighs them."""
+"""One number per row or site -> their mean, weighted as in the loss."""
 Regularizer = Callable[[Task, Again, Criterion, torch.Generator, Average], Tensor]
-"""-> the loss of a batch, what smooths it included."""
+"""-> the loss of a batch, including the regularization term."""
 
 
 def regularizer(name: str, options: Mapping[str, float] = MappingProxyType({})) -> Regularizer:
-    """The method ``name``; its generator decides where the search for a worst nudge begins."""
+    """The method ``name``; its generator draws the start of the adversarial perturbation."""
     if name not in REGULARIZERS:
         raise UserError(f"regularize: {name!r} is not one of {', '.join(REGULARIZERS)}")
     method = REGULARIZERS[name]
@@ -50,7 +50,7 @@ def plain(
     _random: torch.Generator,
     _average: Average = torch.mean,
 ) -> Tensor:
-    """The loss and nothing else."""
+    """No regularization."""
     return criterion(again())
 
 
@@ -63,10 +63,10 @@ def r_drop(
     *,
     strength: float = 1.0,
 ) -> Tensor:
-    """The mean loss of two passes that drop other units, and how far they disagree.
+    """The mean loss of two passes with different dropout masks, and their divergence (R-Drop).
 
-    Wu et al. (2021) take the sum of both losses + alpha x the mean of both KL divergences, or for
-    scores the squared difference. This is half of it: ``strength`` is half their alpha.
+    Wu et al. (2021) use the sum of both losses + alpha x the mean of both KL divergences, or for
+    scores the squared difference. This is half of that: ``strength`` is half their alpha.
     """
     a_RO, b_RO = again(0), again(1)
     apart_R = task.labels.divergence(a_RO, b_RO)
@@ -86,13 +86,12 @@ def smart(
     strength: float = 1.0,
     radius: float = 1e-2,
 ) -> Tensor:
-    """The loss, and how far the answers move when the embeddings do (Jiang et al. 2020).
+    """The loss, and the divergence under an adversarial perturbation (SMART, Jiang et al. 2020).
 
-    ``strength`` is the paper's lambda, for every kind of task.
-    The nudge is the worst that one step of ascent finds among those that change no number by more
-    than ``radius``. All passes drop the same units, so that only the nudge makes a difference.
-    The paper's radius of 1e-5 moves a MiniLM's answers by 1e-9; 1e-2 moves them by about as much as
-    dropout does.
+    ``strength`` is the paper's lambda, for every kind of task. The perturbation of the embeddings
+    is found by one step of ascent, with no entry above ``radius``. All passes have the same dropout
+    mask, so that only the perturbation makes a difference. The paper's radius of 1e-5 changes a
+    MiniLM's outputs by 1e-9; 1e-2 changes them about as much as dropout does.
     """
     clean_RO = again()
     nudge = worst_nudge(task, again, clean_RO.detach(), random, radius=radius)
@@ -101,7 +100,7 @@ def smart(
 
 
 class Nudge:
-    """Adds one tensor to the embeddings; it is drawn when their shape is first seen."""
+    """Adds a fixed random tensor to the embeddings, drawn at the first call."""
 
     def __init__(self, random: torch.Generator, *, spread: float) -> None:
         self.random, self.spread = random, spread
@@ -117,14 +116,14 @@ class Nudge:
 def worst_nudge(
     task: Task, again: Again, clean_RO: Tensor, random: torch.Generator, *, radius: float
 ) -> Perturb:
-    """From a small random nudge, one step up the divergence to the edge of the ball.
+    """From a small random perturbation, one step of gradient ascent, clipped to the ball.
 
-    The step is so long (100 radii, as in the paper) that it ends outside: only the sign of the
-    slope counts, except where the slope is next to nothing. At no nudge at all there is no slope.
+    The step is 100 radii long, as in the paper, so mostly only the sign of the gradient counts.
+    It starts at random because the gradient at zero perturbation is zero.
     """
     nudge = Nudge(random, spread=radius)
     apart = task.labels.divergence(again(0, nudge), clean_RO).sum()
-    assert nudge.by_TD is not None, "the embeddings were not shown to the nudge"
+    assert nudge.by_TD is not None, "the forward pass did not apply the perturbation"
     (slope_TD,) = torch.autograd.grad(apart, nudge.by_TD)
     steepest_T1 = slope_TD.abs().amax(1, keepdim=True).clamp(min=torch.finfo(slope_TD.dtype).tiny)
     moved_TD = nudge.by_TD.detach() + 100 * radius * slope_TD / steepest_T1

@@ -1,4 +1,4 @@
-"""What all stages of a training share."""
+"""A prepared training run: what all its stages share."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from cotrunk.runs.folder import RunFolder
 
 @dataclass
 class Interrupt:
-    """Set by a signal handler, looked at between steps and between batches of an evaluation."""
+    """Set by a signal handler; checked between steps and between batches of an evaluation."""
 
     signal: int | None = None
 
@@ -32,12 +32,12 @@ class Interrupted(Exception):
 
 @dataclass(frozen=True)
 class Run:
-    """A training, checked and read, that has not changed its folder yet.
+    """A training run whose settings are checked and data read, before its folder is changed.
 
-    Steps count through all stages. ``ends`` are those after which the stages end unless they stop
-    early; ``make_stage`` is called when a stage begins, because it may depend on what those before
-    it learned. ``record`` becomes run.json; ``documents`` are saved with every network that is
-    kept. ``keep`` names the score that decides which network is the best.
+    Steps count through all stages. ``ends`` are the last steps of the stages, unless they stop
+    early; ``make_stage`` is called when a stage starts, because it may depend on the weights that
+    earlier stages trained. ``record`` becomes run.json; ``documents`` are saved with every network.
+    ``keep`` names the score that selects the best network.
     """
 
     folder: RunFolder
@@ -71,6 +71,6 @@ class Run:
         return self.ends[stage - 1] if stage else 0
 
     def on_progress_or_stop(self, update: ProgressUpdate) -> None:
-        """The progress callback of long operations while training: it also stops them on demand."""
+        """Progress callback of long operations while training; also stops them on interrupt."""
         self.interrupt.check()
         self.on_progress(update)

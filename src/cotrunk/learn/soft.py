@@ -1,4 +1,4 @@
-"""Soft sharing: the copies of a depth are separate but drawn to each other."""
+"""Soft sharing: a penalty pulls the separate copies of a layer towards each other."""
 
 import torch
 from torch import Tensor
@@ -12,7 +12,7 @@ def soft_penalty(network: Network, *, l2: float, trace: float) -> Tensor:
     The first as in Duong et al. (2015); the second, over the matrix whose rows are the flattened
     copies, as in Yang & Hospedales (2017).
     """
-    # It has a gradient even where nothing is copied, or what is copied is frozen.
+    # requires_grad, so that backward works even if there are no copies or they are frozen.
     total = torch.zeros((), device=next(network.parameters()).device, requires_grad=True)
     for owned in network.owned.values():
         if len(owned) < 2:
@@ -30,9 +30,9 @@ def soft_penalty(network: Network, *, l2: float, trace: float) -> Tensor:
 def trace_norm(rows: Tensor) -> Tensor:
     """Sum of singular values, from the small Gramian of the rows.
 
-    The Gramian squares the singular values: of copies 1e-4 apart, the squares lie 1e-8 apart, which
-    float32 cannot tell from rounding. So it is formed in float64. Singular values that are rounding
-    even there count as 0, with a slope of 0: equal copies get a finite subgradient.
+    The Gramian squares the singular values: for copies 1e-4 apart the squares are 1e-8 apart, which
+    is below float32 precision. So it is formed in float64. Singular values below its precision
+    count as 0 with gradient 0, so that equal copies get a finite subgradient.
     """
     on_mps = rows.device.type == "mps"  # which has no float64
     exact = rows.cpu().double() if on_mps else rows.double()

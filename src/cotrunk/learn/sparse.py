@@ -1,8 +1,8 @@
 """Gradients of the word table: a batch touches a few hundred of its 30,000 rows.
 
-They stay row-sparse while tasks are compared, combined and clipped, and become dense only for the
-optimizer, whose moments decay in every row. A task that predicts words moves every row, so its
-gradient is dense; sums and inner products take both.
+They stay row-sparse while they are compared, combined and clipped, and become dense only for the
+optimizer, whose moments decay in every row. A task that predicts words updates every row, so its
+gradient is dense; sums and inner products accept both.
 """
 
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from torch import Tensor
 
 
 def entries(grad: Tensor) -> Tensor:
-    """All numbers of a gradient that may differ from zero."""
+    """The stored entries of a gradient."""
     return grad.values() if grad.is_sparse else grad
 
 
@@ -22,9 +22,9 @@ def coalesced(grad: Tensor) -> Tensor:
 
 
 def add(total: Tensor, grad: Tensor, *, weight: float = 1.0) -> Tensor:
-    """``total + weight * grad`` in the memory of one of them; the other must not be used again.
+    """``total + weight * grad`` in place of one of them; do not use either afterwards.
 
-    A row-sparse total cannot take in a dense gradient, so there the gradient takes in the total.
+    A dense gradient cannot be added to a row-sparse total, so there the total is added to it.
     """
     if total.is_sparse and not grad.is_sparse:
         return (grad if weight == 1 else grad.mul_(weight)).add_(total)
@@ -53,7 +53,7 @@ class DenseRows:
 
     @torch.no_grad()
     def fill(self, parameters: Iterable[Tensor]) -> None:
-        """Put the dense form in place of every gradient that is row-sparse."""
+        """Replace every row-sparse gradient by its dense form."""
         for parameter in parameters:
             if parameter.grad is None or not parameter.grad.is_sparse:
                 continue

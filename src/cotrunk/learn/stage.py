@@ -1,4 +1,4 @@
-"""What training changes, and how it is saved so that a resumed run goes on to the same last bit."""
+"""A training stage and its progress, saved so that a resumed run is bit-identical."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -29,9 +29,9 @@ Due = Literal["epoch", "never"] | int
 class Stage:
     """A part of the training with its own settings, from step ``first`` on.
 
-    ``tasks`` are those that it trains, and ``stopping`` those whose scores can end it. ``trained``
-    are the parameters that move; the others are frozen while it lasts. ``average`` is the moving
-    average of the trained ones, empty if none is asked for.
+    ``tasks`` are those that it trains, ``stopping`` those whose scores can end it early.
+    ``trained`` are the parameters that it updates; the others are frozen. ``average`` is the moving
+    average of the trained ones, empty without train.ema.
     """
 
     first: int
@@ -74,9 +74,9 @@ class Stage:
 
 @dataclass
 class Progress:
-    """Where a run stands; all of it is in a checkpoint. Steps count through all stages.
+    """Progress of a run, saved in every checkpoint. Steps count through all stages.
 
-    ``stale`` counts the evaluations since a task was last at its best.
+    ``stale`` counts the evaluations since a task's best score.
     """
 
     step: int = 0
@@ -93,12 +93,12 @@ class Progress:
         return self.stale.get(task, 0) >= stage.patience
 
     def are_done(self, stage: Stage) -> bool:
-        """All tasks that can stop early have done so."""
+        """All tasks that can stop early have stopped."""
         return all(self.is_done(task, stage) for task in stage.stopping)
 
 
 def save(stage: Stage, run: RunFolder, progress: Progress) -> Path:
-    """Write all that a resumed run needs to go on as if it had never stopped."""
+    """Write everything that a bit-identical resume needs."""
     state = {
         "step": progress.step,
         "evaluated": progress.evaluated,
@@ -134,12 +134,12 @@ def progress_of(checkpoint: Checkpoint) -> Progress:
 
 
 def restore(stage: Stage, checkpoint: Checkpoint) -> None:
-    """Give a stage back what it remembered; the network has its weights already."""
+    """Load a stage's state; the network has its weights already."""
     load_optimizer_state(stage.optimizer, stage.trained, checkpoint.tensors("optimizer"))
     stage.loss_weighting.load(checkpoint.tensors("loss_weighting"))
     average = checkpoint.tensors("average")
     if average and set(average) != set(stage.average):
-        raise ValueError("it holds a moving average (train.ema) of other weights")
+        raise ValueError("its moving average (train.ema) is of other parameters")
     for name, tensor in average.items():
         stage.average[name].copy_(tensor)
     if stage.surgery:
@@ -150,7 +150,7 @@ def restore(stage: Stage, checkpoint: Checkpoint) -> None:
 
 @contextmanager
 def averaged(stage: Stage) -> Iterator[None]:
-    """The network with its averaged weights, if there are any, for as long as it is looked at."""
+    """Within the context the network has its averaged weights, if there are any."""
     if not stage.average:
         yield
         return

@@ -1,4 +1,4 @@
-"""One optimizer step: batches, gradients, surgery, guards, update, a line of metrics."""
+"""One optimizer step: batches, gradients, surgery, guards, update, metrics."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -20,17 +20,17 @@ COSINES_EVERY = 10
 
 
 class TrainingStopped(RuntimeError):
-    """Training cannot go on; nothing after the last good step was changed."""
+    """Training cannot continue; the weights are those of the last good step."""
 
 
 def make_step(stage: Stage, folder: RunFolder, progress: Progress) -> Stepped:
-    """One batch of every task whose turn it is, their gradients combined, one optimizer step."""
+    """Compute the gradients of the step's batches, combine them, and update the parameters."""
     step, epoch = progress.step, stage.epoch(progress.step)
     batches, weights = _batches(stage, progress), stage.loss_weighting.weights(epoch)
     losses = _find_gradients(stage, batches, step, weights)
     conflicts = stage.surgery.combine(step) if stage.surgery else {}
     findings = stage.watch.look([task for task in losses if weights[task] > 0])
-    _pull_copies_together(stage)  # after the look: it would hide a block without a gradient
+    _pull_copies_together(stage)  # after the watch, which would otherwise miss a zero gradient
     norm = clip(stage.trained.values(), stage.clip or math.inf).item()
     broken = guards.not_finite(step, losses, norm, lambda task: _row_ids(stage, batches, task))
     record: dict[str, Any] = {"event": "step", "step": step, "epoch": epoch, "loss": losses}
@@ -49,7 +49,7 @@ def make_step(stage: Stage, folder: RunFolder, progress: Progress) -> Stepped:
 
 
 def _batches(stage: Stage, progress: Progress) -> list[Batch]:
-    """Those of the step, without tasks that have stopped early."""
+    """The step's batches, without tasks that have stopped early."""
     return [
         batch
         for batch in stage.stream.batches(progress.step - stage.first)
@@ -60,10 +60,10 @@ def _batches(stage: Stage, progress: Progress) -> list[Batch]:
 def _find_gradients(
     stage: Stage, batches: Sequence[Batch], step: int, weights: Mapping[str, float]
 ) -> dict[str, float]:
-    """Put the gradients in place, those of shared parameters into the surgery if there is one.
+    """Compute the gradients; those of shared parameters go into the surgery if there is one.
 
-    Returns the mean loss of each task, unweighted. A batch that has nothing to be asked about, such
-    as texts without a token to mask, is passed over.
+    Returns the unweighted mean loss of each task. A batch with nothing to predict, such as texts
+    without a token to mask, is skipped.
     """
     totals: dict[int, float] = {}
     stage.optimizer.zero_grad(set_to_none=True)
@@ -83,7 +83,7 @@ def _pull_copies_together(stage: Stage) -> None:
 
 
 def _skip(stage: Stage, progress: Progress, broken: Finding) -> list[Finding]:
-    """Go on without this step, or stop; only the first skipped step is reported."""
+    """Skip this step, or stop; only the first skipped step is reported."""
     if stage.on_nan == "stop":
         raise TrainingStopped(str(broken))
     progress.skipped += 1
@@ -91,7 +91,7 @@ def _skip(stage: Stage, progress: Progress, broken: Finding) -> list[Finding]:
 
 
 def _update(stage: Stage, losses: Mapping[str, float], step: int, epoch: int) -> float:
-    """Move the parameters and all that follows them; returns the learning rate."""
+    """Update parameters, moving average and loss weights; returns the learning rate."""
     lr = stage.lr * stage.schedule(step - stage.first)
     set_learning_rate(stage.optimizer, lr)
     stage.optimizer.step()
@@ -102,7 +102,7 @@ def _update(stage: Stage, losses: Mapping[str, float], step: int, epoch: int) ->
 
 
 def _batch_counts(stage: Stage, epoch: int, steps: int) -> dict[str, Any]:
-    """At the end of an epoch: the batches that were planned, and those that were drawn."""
+    """At the end of an epoch: the planned and the drawn batches per task."""
     if steps - stage.first not in stage.stream.epoch_ends:
         return {}
     stream = stage.stream

@@ -1,4 +1,4 @@
-"""How a task answers, as data: what its head reads and how wide it is. Needs no torch."""
+"""The heads as data: what each reads and its layer sizes. Does not import torch."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,17 +8,17 @@ from typing import Literal
 from cotrunk.kinds.task import Task
 
 Pooling = Literal["pooler", "cls", "mean", "max", "sum", "tokens"]
-"""``tokens``: none; the head answers about token positions."""
+"""``tokens``: no pooling; the head predicts for token positions."""
 Pair = Literal["joined", "concat", "hadamard", "difference", "all", "sum", "cosine"]
 Gradient = Literal["stop", "frozen", "flow"]
 
 
 @dataclass(frozen=True)
 class Read:
-    """A head reads another task's answer about the same text.
+    """A head reads another task's output for the same text.
 
-    ``gradient``: stop (nothing flows back), frozen (through the other head's weights, which stay
-    as they are), flow, or a factor by which what flows back is scaled.
+    ``gradient``: stop (no gradient), frozen (through the other head, whose own weights get none),
+    flow, or a factor that scales the gradient.
     """
 
     task: str
@@ -32,7 +32,7 @@ class Read:
 
 @dataclass(frozen=True)
 class HeadPlan:
-    """How one task turns pooled vectors into outputs."""
+    """One task's head: from pooled vectors to outputs."""
 
     pooling: Pooling = "mean"
     pair: Pair = "joined"
@@ -50,12 +50,12 @@ class HeadPlan:
 
     @property
     def separate(self) -> bool:
-        """The two texts of a pair are encoded one by one."""
+        """The two texts of a pair are encoded separately."""
         return self.pair != "joined"
 
     @property
     def attends(self) -> bool:
-        """Its own features and what it reads are mixed by attention."""
+        """Attention mixes its own features and what it reads."""
         return self.combine == "attention" and bool(self.reads)
 
 
@@ -71,13 +71,13 @@ PAIR_PARTS = {
 
 
 def reading_order(plans: Mapping[str, HeadPlan]) -> list[str]:
-    """Tasks so that each comes after those it reads."""
+    """The tasks in an order in which each comes after those it reads."""
     order: list[str] = []
 
     def visit(task: str, path: tuple[str, ...]) -> None:
         if task in path:
-            circle = " reads ".join((*path[path.index(task) :], task))
-            raise ValueError(f"heads cannot read in a circle: {circle}")
+            cycle = " reads ".join((*path[path.index(task) :], task))
+            raise ValueError(f"heads cannot read each other in a cycle: {cycle}")
         if task not in order:
             for read in plans[task].reads:
                 visit(read.task, (*path, task))
@@ -91,7 +91,7 @@ def reading_order(plans: Mapping[str, HeadPlan]) -> list[str]:
 def input_widths(
     tasks: Mapping[str, Task], plans: Mapping[str, HeadPlan], width: int
 ) -> dict[str, tuple[int, ...]]:
-    """What each head is given: the features of its own row, then what each of its reads adds."""
+    """Input widths of each head: its row's features, then what each of its reads adds."""
     inputs: dict[str, tuple[int, ...]] = {}
     for name in reading_order(plans):
         task, plan = tasks[name], plans[name]
@@ -100,7 +100,7 @@ def input_widths(
         for read in plan.reads:
             source = tasks[read.task]
             sizes = layer_sizes(source, plans[read.task], inputs[read.task])
-            # A one-text answer about a pair of separate texts comes twice.
+            # A one-text head runs on both texts of a pair that is encoded separately.
             twice = task.texts == 2 and plan.separate and source.texts == 1
             reads.append(sizes[-2 if read.what == "hidden" else -1] * (2 if twice else 1))
         inputs[name] = (own, *reads)
@@ -108,7 +108,7 @@ def input_widths(
 
 
 def layer_sizes(task: Task, plan: HeadPlan, inputs: Sequence[int]) -> list[int]:
-    """Widths from a head's features to its outputs; a cosine has no layer, only its output."""
+    """Widths from a head's features to its outputs; a cosine has no layers, only its output."""
     if plan.pair == "cosine" and task.texts == 2:
         return [task.outputs]
     features = plan.width if plan.attends else sum(inputs)

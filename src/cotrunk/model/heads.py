@@ -15,7 +15,7 @@ from cotrunk.model.head_plan import HeadPlan, Pair, layer_sizes
 
 @dataclass(frozen=True)
 class Answer:
-    """What a head says about each row or site; ``hidden_RF`` is what its last layer saw."""
+    """A head's outputs for each row or site; ``hidden_RF`` is the input of its last layer."""
 
     logit_RO: Tensor
     hidden_RF: Tensor
@@ -54,7 +54,7 @@ def scale_cosine(scaling: str, cosine_R: Tensor, span: tuple[float, float]) -> T
 class Head(nn.Module):
     """A feed-forward net on a row's features, or the cosine of its two vectors.
 
-    ``inputs``: how wide its own features are, and what each of its reads adds.
+    ``inputs``: the widths of its own features and of each of its reads.
     """
 
     def __init__(self, task: Task, plan: HeadPlan, width: int, inputs: Sequence[int]) -> None:
@@ -90,13 +90,13 @@ class Head(nn.Module):
     def _cosine(self, u_RD: Tensor, v_RD: Tensor) -> Answer:
         cosine_R = F.cosine_similarity(u_RD, v_RD, dim=1)
         span = self.task.labels.span
-        assert span is not None, "a cosine needs a range to be scaled to"
+        assert span is not None, "a cosine head needs the label range"
         score_RO = scale_cosine(self.plan.cosine, cosine_R, span)[:, None]
         return Answer(score_RO, torch.cat([u_RD, v_RD], dim=1))
 
 
 class SourceAttention(nn.Module):
-    """A learned mixture of sources: each is brought to one width, a query weighs them."""
+    """A learned mixture: sources are projected to one width and weighted by attention."""
 
     def __init__(self, widths: Sequence[int], width: int) -> None:
         super().__init__()

@@ -14,8 +14,8 @@ from cotrunk.model.encoder.shape import Shape
 class MaskedHead(nn.Module):
     """Scores of every word for each masked site.
 
-    The output layer is the word table of the encoder below. It is an argument, not a parameter, so
-    it is trained, shared and stored once.
+    The output layer is the word table of the encoder. It is passed as an argument, so that it is
+    trained, shared and stored once.
     """
 
     def __init__(self, shape: Shape) -> None:

@@ -1,7 +1,7 @@
 """A checkpoint: a folder of safetensors and JSON, sealed by a manifest of SHA-256 sums.
 
-It grows under ``name.tmp``, is synced and then renamed, so a folder under the final name is whole.
-Reading verifies every byte before anything uses it, and nothing is ever unpickled.
+It is written to ``name.tmp``, synced and then renamed, so a folder with the final name is complete.
+Reading verifies every byte before use, and nothing is ever unpickled.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from safetensors import SafetensorError
 
 from cotrunk.files import sync
 
-if TYPE_CHECKING:  # importing torch takes seconds, and most readers of a run only want its JSON
+if TYPE_CHECKING:  # importing torch takes seconds; most readers need only the JSON
     from torch import Tensor
 
 MANIFEST = "manifest.json"
@@ -34,17 +34,17 @@ class CheckpointError(RuntimeError):
 
 
 class CheckpointDamaged(CheckpointError):
-    """A file of a checkpoint is not what the manifest says."""
+    """A file of a checkpoint does not match the manifest."""
 
     def __init__(self, file: Path, expected: str, actual: str) -> None:
         self.file, self.expected, self.actual = file, expected, actual
-        name = ascii(file.name)[1:-1]  # a stray file may be called anything
+        name = ascii(file.name)[1:-1]  # a stray file may have any name
         super().__init__(f"{file.parent} is damaged: {name}: expected {expected}, found {actual}")
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A verified checkpoint, in memory as a whole."""
+    """A verified checkpoint, completely in memory."""
 
     folder: Path
     documents: dict[str, Json]
@@ -62,10 +62,12 @@ def write_checkpoint(folder: Path, *, tensors: Tensors, documents: Mapping[str, 
 
     texts = {f"{name}.json": to_json(document) for name, document in documents.items()}
     if MANIFEST in texts:
-        raise ValueError("a document may not be called 'manifest': every checkpoint has its own")
+        raise ValueError(
+            "a document cannot be called 'manifest': it would overwrite the checkpoint's"
+        )
     for name, named in tensors.items():
         if len(named) > MAX_TENSORS:
-            raise ValueError(f"{name}: {len(named)} tensors, but at most {MAX_TENSORS} can be read")
+            raise ValueError(f"{name}: has {len(named)} tensors; the limit is {MAX_TENSORS}")
     growing, old = _beside(folder, ".tmp"), _beside(folder, ".old")
     try:
         shutil.rmtree(growing, ignore_errors=True)
@@ -93,7 +95,7 @@ def read_checkpoint(folder: Path) -> Checkpoint:
 
 
 def read_documents(folder: Path) -> dict[str, Json]:
-    """Read and verify the JSON files alone; of the others only that they are there in full size."""
+    """Read and verify the JSON files; of the others only check existence and size."""
     return _read_steadily(folder, ("json",)).documents
 
 
@@ -104,13 +106,13 @@ def _read_steadily(folder: Path, kinds: Sequence[str]) -> Checkpoint:
         try:
             return _read(place, kinds)
         except CheckpointError:
-            # A training that runs now may have replaced the folder meanwhile: then look again.
+            # A running training may have replaced the folder meanwhile: then try again.
             if _identity(_place(folder)) == seen:
                 raise
 
 
 def looks_whole(folder: Path) -> bool:
-    """Whether exactly the files of the manifest are there in full size; contents are not read."""
+    """Whether the folder has exactly the files of the manifest, by name and size."""
     try:
         _check_listing(_place(folder))
     except (CheckpointDamaged, OSError):
@@ -119,7 +121,7 @@ def looks_whole(folder: Path) -> bool:
 
 
 def delete_checkpoint(folder: Path) -> None:
-    """Delete by way of ``.tmp``, so that a kill in between leaves nothing that looks readable."""
+    """Rename to ``.tmp`` and delete, so that a kill leaves nothing that looks complete."""
     gone = _beside(folder, ".tmp")
     shutil.rmtree(_beside(folder, ".old"), ignore_errors=True)
     shutil.rmtree(gone, ignore_errors=True)
@@ -129,7 +131,7 @@ def delete_checkpoint(folder: Path) -> None:
 
 
 def to_json(document: object) -> bytes:
-    """The one JSON text of a document; a NaN is a ValueError, because JSON has no word for it."""
+    """The canonical JSON text of a document; NaN is a ValueError, because JSON has none."""
     return (json.dumps(document, indent=2, allow_nan=False) + "\n").encode()
 
 
@@ -148,12 +150,14 @@ def _identity(place: Path) -> tuple[Path, int, int]:
         stat = place.stat()
     except OSError:
         return place, 0, 0
-    return place, stat.st_ino, stat.st_mtime_ns  # a deleted folder's inode may be used again
+    return place, stat.st_ino, stat.st_mtime_ns  # inodes may be reused
 
 
 def _seal(folder: Path) -> None:
     files = {}
-    readable_as_folder = folder.stat().st_mode & 0o666  # safetensors makes files only we can read
+    readable_as_folder = (
+        folder.stat().st_mode & 0o666
+    )  # safetensors writes files that only the owner can read
     for path in sorted(folder.iterdir()):
         path.chmod(readable_as_folder)
         with path.open("rb") as file:
@@ -167,7 +171,7 @@ def _seal(folder: Path) -> None:
 
 def _read(folder: Path, kinds: Sequence[str]) -> Checkpoint:
     if not folder.is_dir():
-        raise CheckpointError(f"{folder} is not there: no checkpoint was written under this name")
+        raise CheckpointError(f"{folder}: there is no such checkpoint")
     checkpoint = Checkpoint(folder, documents={}, loaded={})
     try:
         for name, sha256 in _check_listing(folder).items():
@@ -188,9 +192,9 @@ def _read(folder: Path, kinds: Sequence[str]) -> Checkpoint:
 
 
 def _check_listing(folder: Path) -> dict[str, str]:
-    """The SHA-256 of every file, if exactly the files of the manifest are there in full size.
+    """The SHA-256 of every file, after checking names and sizes against the manifest.
 
-    A name from the manifest is used as a path only after it was found in the folder's own listing.
+    A name from the manifest is used as a path only if the folder's listing has it.
     """
     found = {}
     with os.scandir(folder) as entries:
@@ -207,12 +211,12 @@ def _check_listing(folder: Path) -> dict[str, str]:
     try:
         listed = {name: entry["bytes"] for name, entry in content["files"].items()}
         sums = {name: str(entry["sha256"]) for name, entry in content["files"].items()}
-        # Comparing with the canonical text finds what a lenient parser would overlook.
+        # The comparison with the canonical text finds what a lenient parser accepts.
         known = content["format"] == FORMAT and to_json(content) == data
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError):
         known = False
     if not known:
-        raise CheckpointDamaged(manifest, f"a manifest of format {FORMAT}", "another text")
+        raise CheckpointDamaged(manifest, f"a manifest of format {FORMAT}", "something else")
     for name in sorted(listed.keys() | found.keys()):
         expected, actual = listed.get(name), found.get(name)
         if expected != actual or actual is None:
@@ -226,7 +230,7 @@ def _size(count: int | None) -> str:
 
 def _verified(file: Path, sha256: str) -> bytes:
     with file.open("rb") as stream:
-        # Before a crafted header is read at all: a long one costs the parser minutes.
+        # Checked before parsing: a long crafted header takes minutes to parse.
         header = int.from_bytes(stream.read(8), "little")
         if file.suffix == ".safetensors" and header > MAX_HEADER_BYTES:
             raise CheckpointDamaged(file, f"a header <= {MAX_HEADER_BYTES} bytes", f"{header}")
@@ -250,7 +254,9 @@ def _parse_tensors(file: Path, data: bytes) -> dict[str, "Tensor"]:
 
     header = _parse_json(file, data[8 : 8 + int.from_bytes(data[:8], "little")])
     if not isinstance(header, dict) or len(header) > MAX_TENSORS:
-        raise CheckpointDamaged(file, f"a header of at most {MAX_TENSORS} tensors", "another")
+        raise CheckpointDamaged(
+            file, f"a header of at most {MAX_TENSORS} tensors", "something else"
+        )
     try:
         return load(data)
     except (SafetensorError, KeyError, ValueError, RuntimeError, AssertionError) as error:

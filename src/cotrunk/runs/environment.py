@@ -1,4 +1,4 @@
-"""What a run was made with: recorded in run.json, never compared."""
+"""Versions and machine of a run: recorded in run.json, never compared."""
 
 import os
 import platform
@@ -28,10 +28,9 @@ def environment() -> dict[str, Any]:
 
 
 def commit(package: Path) -> str | None:
-    """The git commit of a folder, with ``-dirty`` if files in it were changed.
+    """The git commit of a folder, with ``-dirty`` if its files have changes.
 
-    None if the folder's files are not tracked: it may be installed inside another project's
-    checkout.
+    None if its files are not tracked: it may be installed inside another project's checkout.
     """
     if _git(package, "ls-files", "--error-unmatch", "__init__.py") is None:
         return None
@@ -41,7 +40,7 @@ def commit(package: Path) -> str | None:
 
 
 def cpu_model(cpuinfo: Path) -> str:
-    """As Linux calls it; elsewhere what Python knows."""
+    """The CPU's name from /proc/cpuinfo, else from ``platform``."""
     try:
         lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

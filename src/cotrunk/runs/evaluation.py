@@ -1,4 +1,4 @@
-"""The scores of a saved network on the dev rows: written once beside it, read by everyone else."""
+"""The dev scores of a saved network, stored with it."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -12,7 +12,7 @@ DOCUMENT = "evaluation"
 
 @dataclass(frozen=True)
 class Evaluation:
-    """``keep`` is what the network was chosen by, ``value`` what it had there; None is NaN."""
+    """``value`` is the score named by ``keep``, which selected the network; None is NaN."""
 
     step: int
     epoch: int
@@ -26,9 +26,9 @@ class Evaluation:
 
 
 def read_evaluation(folder: Path) -> Evaluation | None:
-    """From a saved network, verified; None if there is none, or it was never evaluated.
+    """The verified evaluation of a saved network; None if missing or never evaluated.
 
-    Its weights are not read.
+    Does not read its weights.
     """
     if not folder.is_dir() and not folder.with_name(f"{folder.name}.old").is_dir():
         return None
@@ -38,4 +38,4 @@ def read_evaluation(folder: Path) -> Evaluation | None:
     try:
         return Evaluation(**found)
     except TypeError as error:
-        raise CheckpointError(f"{folder}/{DOCUMENT}.json is of another format: {error}") from None
+        raise CheckpointError(f"{folder}/{DOCUMENT}.json has an unknown format: {error}") from None

@@ -1,4 +1,4 @@
-"""What a training tells its caller, in the order in which it happens."""
+"""The events that a training run yields."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 from cotrunk.runs.evaluation import Evaluation
 
-if TYPE_CHECKING:  # readers of a run do not need what computes a score
+if TYPE_CHECKING:  # reading a run does not need the metrics
     from cotrunk.kinds.metrics import Score
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A mistake that a guard found: ``name`` is the guard's, ``place`` a key, file, task or block.
+    """A mistake found by the guard ``name``; ``place`` is a key, file, task or block.
 
-    Training does not go on after a ``fatal`` one.
+    A ``fatal`` finding stops training.
     """
 
     name: str
@@ -30,9 +30,9 @@ class Finding:
 
 @dataclass(frozen=True)
 class Started:
-    """All is checked and read, and the run folder is locked; ``step`` of ``steps`` are made.
+    """Settings and data are checked and the run folder is locked; ``step`` of ``steps`` are done.
 
-    ``resumed`` says that the folder had a run already, of which ``step`` may still be 0.
+    ``resumed``: the folder already had a run; ``step`` may still be 0.
     """
 
     folder: Path
@@ -47,7 +47,7 @@ class Started:
 
 @dataclass(frozen=True)
 class Stepped:
-    """An optimizer step was made."""
+    """An optimizer step is done."""
 
     step: int
     epoch: int
@@ -57,7 +57,7 @@ class Stepped:
 
 @dataclass(frozen=True)
 class Evaluated:
-    """The network was scored on the dev rows; ``best``: and kept, as the best so far."""
+    """The network was evaluated on the dev rows; ``best``: it was saved as the best so far."""
 
     step: int
     epoch: int

@@ -1,14 +1,14 @@
-"""A run folder: what training writes and everything after it reads.
+"""A run folder: training writes it, all other commands read it.
 
 ::
 
-    run.json                    what was asked for, and what it was made with
-    findings.json               what the guards found before training
-    metrics.jsonl               one line per event; a pure function of the run, so no clock in it
-    timing.jsonl                wall times, which differ from one run to the next
+    run.json                    settings, data digests, environment
+    findings.json               findings of the guards before training
+    metrics.jsonl               one line per event; deterministic, so without times
+    timing.jsonl                wall times and findings during training
     checkpoints/step-00000200   to resume from
-    best                        the network to use, its evaluation.json, and dev.safetensors: what
-                                it said about the dev rows, with their labels
+    best                        the best network, its evaluation.json, and dev.safetensors: its
+                                outputs for the dev rows, with their labels
     final                       the network at the end
 """
 
@@ -41,7 +41,7 @@ from cotrunk.runs.events import Finding
 
 
 class RunFolder:
-    """The places inside a run, and the only ways to write to them."""
+    """The files of a run, and all writing to them."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -54,40 +54,44 @@ class RunFolder:
 
     @classmethod
     def create(cls, path: Path) -> Self:
-        """An empty run; what lies there already is never overwritten."""
+        """A new run; existing files are never overwritten."""
         cls.refuse_taken(path)
         run = cls(path)
         try:
             run.checkpoints.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise UserError(f"{path} cannot be made a run folder: {error.strerror}") from error
-        with run.lock():  # refused while another begins one there
+            raise UserError(f"{path}: cannot create the run folder: {error.strerror}") from error
+        with run.lock():  # fails if another process is creating one there
             return run
 
     @classmethod
     def refuse_taken(cls, path: Path) -> None:
-        """For a place where no run can be made: said before the work, not after it."""
+        """Check that a run can be created at ``path``, before any work is done."""
         there = next(place for place in (path, *path.parents) if place.exists())
         if not there.is_dir():
-            raise UserError(f"{path} cannot be made a run folder: {there} is a file; name another")
+            raise UserError(
+                f"{path}: cannot create the run folder: {there} is a file; give another folder"
+            )
         if not os.access(there, os.W_OK):
-            raise UserError(f"{path} cannot be made a run folder: {there} is not yours to write to")
-        if around := next((place for place in path.resolve().parents if cls(place).is_one), None):
-            raise UserError(f"{path} lies inside the run {around}; give a folder outside of it")
+            raise UserError(
+                f"{path}: cannot create the run folder: no permission to write to {there}"
+            )
+        if outer := next((place for place in path.resolve().parents if cls(place).is_one), None):
+            raise UserError(f"{path} is inside the run {outer}; give a folder outside it")
         run = cls(path)
         if run.settings.exists():
-            with run.lock():  # so that a run in progress is named as such
+            with run.lock():  # a run in progress gets its own error
                 raise UserError(
-                    f"{path} already holds a run; go on there with --resume, or give another folder"
+                    f"{path} already has a run; continue it with --resume, or give another folder"
                 )
         if others := run._belongings():
             raise UserError(
-                f"{others[0]} is there, but no run.json: a run would overwrite it; "
+                f"{path} has no run.json, but a run would overwrite {others[0]}; "
                 "give another folder"
             )
 
     def _belongings(self) -> list[Path]:
-        """What a run writes, as far as it is there."""
+        """Existing files that a run would write."""
         findings = self._document("findings")
         written = [self.metrics, self.timing, findings, self.best, self.final]
         written += self.path.glob("best-*")
@@ -99,11 +103,11 @@ class RunFolder:
         run = cls(path)
         if not path.exists():
             raise UserError(
-                f"{path} is not a run: there is no such folder; give one that `cotrunk train` wrote"
+                f"{path} is not a run: there is no such folder; give one written by `cotrunk train`"
             )
         if not run.settings.is_file():
             raise UserError(
-                f"{path} is not a run: it has no run.json; give a folder that `cotrunk train` wrote"
+                f"{path} is not a run: it has no run.json; give a folder written by `cotrunk train`"
             )
         return run
 
@@ -113,7 +117,7 @@ class RunFolder:
 
     @property
     def is_finished(self) -> bool:
-        """Its training came to an end; a ``.old`` counts while it is being replaced."""
+        """Its training has finished; ``final.old`` counts while it is being replaced."""
         return self.final.is_dir() or self.final.with_name("final.old").is_dir()
 
     def best_of(self, task: str) -> Path:
@@ -124,11 +128,11 @@ class RunFolder:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Let no second process write; the kernel frees the lock however its holder ends."""
+        """Only one process may write; the kernel releases the lock even if the holder crashes."""
         try:
             file = (self.path / ".lock").open("a+")
         except OSError as error:
-            raise UserError(f"{self.path} cannot be written to: {error.strerror}") from error
+            raise UserError(f"{self.path}: cannot write to it: {error.strerror}") from error
         with file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -137,7 +141,7 @@ class RunFolder:
                 holder = file.read() or "another process"
                 raise UserError(
                     f"{self.path} is locked: {holder} is writing to it; "
-                    "wait until it ends, or give another folder"
+                    "wait until it is done, or give another folder"
                 ) from None
             file.truncate(0)
             file.write(f"process {os.getpid()} on {socket.gethostname()}")
@@ -145,7 +149,7 @@ class RunFolder:
             yield
 
     def write_document(self, name: str, document: object) -> None:
-        """Write ``name``.json, so that a reader sees the old text or the new, never a part."""
+        """Write ``name``.json atomically."""
         write_whole(self._document(name), to_json(document))
         sync(self.path)
 
@@ -156,11 +160,11 @@ class RunFolder:
         except FileNotFoundError:
             raise UserError(f"{self.path} has no {file.name}") from None
         except (ValueError, RecursionError) as error:
-            raise UserError(f"{file} is not JSON: {error}; restore it from a copy") from error
+            raise UserError(f"{file} is not JSON: {error}; restore it from a backup") from error
 
     def _document(self, name: str) -> Path:
         if not re.fullmatch(r"[a-z0-9_-]+", name):
-            raise ValueError(f"document {name!r}: give a bare name like 'run', without .json")
+            raise ValueError(f"document {name!r}: must be a name like 'run', without .json")
         return self.path / f"{name}.json"
 
     def append_metrics(self, record: Mapping[str, object]) -> None:
@@ -171,12 +175,12 @@ class RunFolder:
         _append(self.timing, record)
 
     def append_findings(self, step: int, findings: Sequence[Finding]) -> None:
-        """Beside the clock's: they depend on what was watched since training began or resumed."""
+        """Goes to timing.jsonl, because findings may differ after a resume."""
         for finding in findings:
             self.append_timing({"event": "guard", "step": step, **asdict(finding)})
 
     def read_metrics(self) -> list[dict[str, Any]]:
-        """All whole lines: a last one that is being written, or was when the run died, is left."""
+        """All complete lines; a last line that is still being written is ignored."""
         records = []
         for number, line in enumerate(_whole_lines(self.metrics).splitlines(), start=1):
             try:
@@ -186,16 +190,16 @@ class RunFolder:
         return records
 
     def metrics_bytes(self) -> int:
-        """What a checkpoint stores, so that a resumed run continues the metrics at that place."""
+        """Stored in checkpoints, so that a resumed run continues the metrics there."""
         return len(_whole_lines(self.metrics))
 
     def truncate_metrics(self, length: int) -> None:
-        """Forget what was written after the checkpoint from which the run resumes."""
+        """Remove what was written after the checkpoint to resume from."""
         lines = _whole_lines(self.metrics)
         if length > len(lines):
             raise UserError(
-                f"{self.metrics} has {len(lines)} bytes of whole lines, but had {length} when the "
-                "checkpoint was written; restore the file, or start the run anew"
+                f"{self.metrics} is shorter than at the checkpoint ({len(lines)} bytes of complete "
+                f"lines, not {length}); restore the file, or start a new run"
             )
         if self.metrics.exists():
             os.truncate(self.metrics, lines.rfind(b"\n", 0, length) + 1)
@@ -203,13 +207,15 @@ class RunFolder:
     def save_step(
         self, step: int, tensors: Tensors, documents: Mapping[str, object], keep: int = 2
     ) -> Path:
-        """Write the checkpoint of a step, and only then delete all but the newest ``keep``."""
+        """Write the checkpoint of a step, then delete all but the newest ``keep``."""
         if keep < 1:
-            raise ValueError(f"keep = {keep}, but a run needs a checkpoint to resume from")
+            raise ValueError(
+                f"keep = {keep} must be 1 or more: a run needs a checkpoint to resume from"
+            )
         if self.metrics.exists():
-            sync(self.metrics)  # the checkpoint speaks of its length
+            sync(self.metrics)  # the checkpoint stores its length
         write_checkpoint(self.step(step), tensors=tensors, documents=documents)
-        # A later step can only be a leftover: damaged, and the run resumed from before it.
+        # Later steps are leftovers: they were damaged, so the run resumed from an earlier one.
         whole = [s for s in self._steps() if s <= step and looks_whole(self.step(s))]
         for other in set(self._steps()) - set(whole[:keep]):
             delete_checkpoint(self.step(other))
@@ -218,7 +224,7 @@ class RunFolder:
         return self.step(step)
 
     def latest_good(self) -> tuple[Checkpoint | None, list[str]]:
-        """The newest checkpoint that passes all checks, and a warning for each newer one."""
+        """The newest undamaged checkpoint, and a warning for each damaged newer one."""
         damages: list[CheckpointError] = []
         for step in self._steps():
             try:
@@ -227,16 +233,16 @@ class RunFolder:
                 damages.append(damage)
             else:
                 return good, [f"{damage}; using {good.folder.name}" for damage in damages]
-        return None, [f"{damage}; no older checkpoint is left" for damage in damages]
+        return None, [f"{damage}; there is no older checkpoint" for damage in damages]
 
     def _steps(self) -> list[int]:
-        """Newest first. A ``.old`` counts: it is all there is if its replacement was killed."""
+        """Newest first. ``.old`` counts: it is all that is left if a replacement was killed."""
         names = [re.fullmatch(r"step-(\d{8,})(\.old)?", p.name) for p in self.checkpoints.glob("*")]
         return sorted({int(match[1]) for match in names if match}, reverse=True)
 
 
 def unfinished(folder: Path, which: str) -> str:
-    """A note if more training may replace the network ``which`` of a run, else nothing."""
+    """A note if training may still replace the network ``which`` of a run, else ""."""
     run = RunFolder(folder)
     if not (run.path / which).is_dir() or run.is_finished:
         return ""
@@ -248,14 +254,14 @@ def _append(path: Path, record: Mapping[str, object]) -> None:
     with _naming(path), path.open("a+b") as file:
         if file.tell():
             file.seek(-1, os.SEEK_END)
-            if file.read(1) != b"\n":  # the run died in this line
+            if file.read(1) != b"\n":  # the run was killed while writing this line
                 file.truncate(len(_whole_lines(path)))
         file.write(line.encode())
 
 
 @contextmanager
 def _naming(path: Path) -> Iterator[None]:
-    """An error of write() does not say which file it was about; this makes it."""
+    """Adds the file name to errors of write(), which have none."""
     try:
         yield
     except OSError as error:

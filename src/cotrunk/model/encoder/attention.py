@@ -1,7 +1,7 @@
-"""Multi-head self-attention on packed tokens, padded only inside and only within a bucket.
+"""Multi-head self-attention on packed tokens, padded internally and only within a bucket.
 
-Shapes: T tokens, Q tokens that are read on, S sequences, N rows of a bucket, L its longest
-sequence, H heads, E width of a head, D width.
+Shapes: T tokens, Q output tokens (all, or the first of each sequence), S sequences, N rows of a
+bucket, L its longest sequence, H heads, E width of a head, D width.
 """
 
 import math
@@ -33,9 +33,9 @@ def attend(
     first_only: bool,
     deltas: Deltas | None = None,
 ) -> Tensor:
-    """Every token, or with ``first_only`` the first of each sequence, looks at its sequence.
+    """Every token, or with ``first_only`` the first of each sequence, attends to its sequence.
 
-    ``qkv`` makes queries, keys and values of a token, one after the other.
+    ``qkv`` computes queries, keys and values, stacked in that order.
     """
     if first_only:
         weight = qkv.weight
@@ -58,11 +58,11 @@ def _attend_first(
     heads: int,
     dropout: float,
 ) -> Tensor:
-    """One query a sequence: keys and values are never formed.
+    """One query per sequence, without computing keys and values.
 
     ``q . (W_k x) = (W_k' q) . x`` and ``sum_t p_t W_v x_t = W_v sum_t p_t x_t``, and the right
-    sides need far fewer operations. What the bias of the keys adds is the same for all tokens of
-    a sequence, so softmax does not see it.
+    sides need far fewer operations. The bias of the keys adds the same number to all scores of a
+    sequence, so softmax cancels it.
     """
     weight = weight.view(3, heads, -1, x_TD.shape[1])
     first_SD = x_TD.index_select(0, text.first_S)
@@ -72,7 +72,7 @@ def _attend_first(
     ask_SHD = ask_HSD.transpose(0, 1) / math.sqrt(weight.shape[2])
     attended, weighed = [], []
     layout = PaddedLayout.of(text)
-    # Split, unlike slices, goes back in one piece.
+    # split, because its backward concatenates; slices would each fill a whole gradient.
     tokens = layout.split(layout.spread(x_TD)[0])
     asks = ask_SHD.split([bucket.rows for bucket in text.buckets])
     for bucket, x_NLD, ask_NHD in zip(text.buckets, tokens, asks, strict=True):
@@ -83,13 +83,13 @@ def _attend_first(
         attended.append(torch.bmm(probs_NHL, x_NLD))
         weighed.append(probs_NHL.sum(-1))
     out_HSE = torch.bmm(torch.cat(attended).transpose(0, 1), weight[2].mT)
-    if biases is not None:  # dropout: the chances need not sum to 1
+    if biases is not None:  # with dropout, probabilities need not sum to 1
         out_HSE = out_HSE + torch.cat(weighed).T[:, :, None] * biases[2].view(heads, 1, -1)
     return out_HSE.transpose(0, 1).flatten(1)
 
 
 def _attend_once(qkv_TD: Tensor, text: Packed, heads: int) -> Tensor:
-    """For answers alone: torch's own kernel, which keeps no chances for a way back."""
+    """For inference: torch's kernel, which stores no probabilities for a backward pass."""
     attended, layout = [], PaddedLayout.of(text)
     for bucket, x_NLD in zip(text.buckets, layout.split(layout.spread(qkv_TD)[0]), strict=True):
         q, k, v = x_NLD.unflatten(2, (3, heads, -1)).permute(2, 0, 3, 1, 4)
@@ -101,10 +101,10 @@ def _attend_once(qkv_TD: Tensor, text: Packed, heads: int) -> Tensor:
 
 
 class _Attend(torch.autograd.Function):
-    """Attention bucket by bucket, with its derivative by hand.
+    """Attention bucket by bucket, with a hand-written backward.
 
-    Autograd would fill a gradient as long as the whole batch for every bucket. Kept for the way
-    back: queries, keys and values by head; the chances before dropout and after it.
+    Autograd would allocate a gradient of the whole batch for every bucket. Saved for backward:
+    queries, keys and values by head; the probabilities before and after dropout.
     """
 
     @staticmethod
@@ -120,13 +120,13 @@ class _Attend(torch.autograd.Function):
         for bucket in zip(layout.split_scores(attended), v, layout.split(out[0]), strict=True):
             torch.bmm(bucket[0], bucket[1], out=bucket[2])
         ctx.save_for_backward(qkv, probs, attended)
-        ctx.cells = layout
+        ctx.layout = layout
         return layout.collect(out)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_TD: Tensor) -> tuple[Tensor | None, ...]:
-        (qkv, probs, attended), layout = ctx.saved_tensors, ctx.cells
+        (qkv, probs, attended), layout = ctx.saved_tensors, ctx.layout
         out, scale = torch.empty_like(qkv), 1 / math.sqrt(qkv.shape[2])
         of_cell = [layout.spread_over_zeros(grad_TD), *qkv, *out]
         for (grad, q, k, v, to_q, to_k, to_v), (probs_b, attended_b) in zip(
@@ -135,7 +135,7 @@ class _Attend(torch.autograd.Function):
             strict=True,
         ):
             torch.bmm(attended_b.mT, grad, out=to_v)
-            # A dropped chance has seen = 0, so the mask itself is not needed again.
+            # A dropped probability is 0 in attended_b, so the mask itself is not needed.
             slope = torch.bmm(grad, v.mT).to(probs.dtype).mul_(attended_b)
             slope = slope.addcmul_(probs_b, slope.sum(-1, keepdim=True), value=-1).to(q.dtype)
             torch.baddbmm(to_k, slope.mT, q, beta=0, alpha=scale, out=to_k)
@@ -144,7 +144,7 @@ class _Attend(torch.autograd.Function):
 
 
 def _probs(q: list[Tensor], k: list[Tensor], layout: PaddedLayout) -> Tensor:
-    """Where each query looks, as [looks]."""
+    """Attention probabilities, as [scores]."""
     dtype = torch.promote_types(q[0].dtype, torch.float32)
     out = q[0].new_empty(layout.scores, dtype=dtype)
     scale = 1 / math.sqrt(q[0].shape[2])

@@ -1,6 +1,6 @@
-"""What adapters inside a layer add to its linear maps.
+"""The interface of adapters that add to a layer's linear maps.
 
-Shapes: T tokens, D width of what goes in, O of what comes out.
+Shapes: T tokens, D input width, O output width.
 """
 
 from collections.abc import Sequence
@@ -13,19 +13,19 @@ from cotrunk.model.encoder.shape import LinearMap
 
 
 class Deltas(Protocol):
-    """Several ``maps`` in one call read the same tokens, and their outputs lie side by side."""
+    """Several ``maps`` in one call read the same tokens; their outputs are concatenated."""
 
     def add(
         self, maps: Sequence[LinearMap], x_TD: Tensor, out_TO: Tensor, masks: DropoutStream
     ) -> Tensor:
-        """``out_TO``, the linear maps of ``x_TD``, and what is added to it."""
+        """``out_TO``, the output of the linear maps for ``x_TD``, plus the adapters' output."""
 
     def fold(
         self, maps: Sequence[LinearMap], x_TD: Tensor, weight_OD: Tensor, masks: DropoutStream
     ) -> tuple[Tensor, Tensor]:
-        """Tokens and a weight whose product is what ``add`` makes of ``x_TD`` and ``weight_OD``.
+        """Tokens and a weight whose product equals ``add`` on ``x_TD`` and ``weight_OD``.
 
-        For attention that takes the weight apart. Both may be wider than D, by the same columns.
+        For attention that uses the weight itself. Both may be wider than D, by the same columns.
         """
 
 

@@ -8,7 +8,7 @@ LANES = 2**16
 
 
 class DropoutStream:
-    """A stream of dropout masks. No key: silence, nothing is ever dropped (evaluation)."""
+    """A stream of dropout masks. Without a key nothing is dropped (evaluation)."""
 
     def __init__(self, *key: int, device: torch.device | None = None) -> None:
         self.device = device or torch.device("cpu")

@@ -9,8 +9,8 @@ from cotrunk.model.encoder.shape import Shape
 
 
 def look_up(table: Tensor, row_T: Tensor) -> Tensor:
-    """Rows of a large table. Its gradient is row-sparse on the CPU: a batch touches a few hundred
-    of 30,000 rows, and a whole table of zeros for every task would have to be filled and added.
+    """Rows of a large table. On the CPU the gradient is row-sparse: a batch touches a few hundred
+    of 30,000 rows, and a dense gradient per task would be mostly zeros.
     """
     return F.embedding(row_T, table, sparse=table.device.type == "cpu")
 

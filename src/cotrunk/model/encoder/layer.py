@@ -1,6 +1,6 @@
 """One encoder layer on packed tokens.
 
-Shapes: T tokens, Q tokens that are read on, D width, F width of the feed-forward.
+Shapes: T tokens, Q output tokens (all, or the first of each sequence), D width, F inner width.
 """
 
 import torch
@@ -16,7 +16,7 @@ from cotrunk.model.encoder.shape import Shape
 
 
 def gelu(x: Tensor) -> Tensor:
-    """In place where no way back needs what was there before."""
+    """In place if no backward pass needs the input."""
     if torch.is_grad_enabled():
         return F.gelu(x)
     done: Tensor = torch.ops.aten.gelu_(x)
@@ -44,10 +44,10 @@ class Layer(nn.Module):
         adapter_QD: Tensor | None = None,
         deltas: Deltas | None = None,
     ) -> Tensor:
-        """``first_only``: only the first token of every sequence is read further up.
+        """``first_only``: compute only the first token of every sequence.
 
-        ``adapter_QD`` is what a projected attention layer adds before the last norm, ``deltas``
-        what low-rank adapters add to the linear maps.
+        ``adapter_QD`` is the output of a projected attention layer, added before the last norm;
+        ``deltas`` are the low-rank adapters of the linear maps.
         """
         h_QD = self.attention(x_TD, text, masks, first_only=first_only, deltas=deltas)
         inner_QF = gelu(added(deltas, ("up",), h_QD, self.up(h_QD), masks))

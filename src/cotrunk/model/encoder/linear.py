@@ -1,6 +1,6 @@
-"""The encoder's linear layers, which are nine tenths of its work.
+"""The encoder's linear layers, which are 90 % of its work.
 
-Shapes: T tokens, D width of what goes in, O of what comes out.
+Shapes: T tokens, D input width, O output width.
 """
 
 import platform
@@ -15,10 +15,10 @@ from torch.autograd.function import once_differentiable
 
 
 def _has_faster_products() -> bool:
-    """Torch's MKL holds back on processors of AMD: numpy's OpenBLAS is 5 to 20 % faster there."""
+    """On AMD processors numpy's OpenBLAS is 5 to 20 % faster than torch's MKL."""
     known = Path("/proc/cpuinfo")
     processor = known.read_text() if known.exists() else platform.processor()
-    # Built on OpenMP, it would take threads of its own beside torch's.
+    # An OpenMP build would start its own threads beside torch's.
     numpys = [
         library
         for library in threadpool_info()
@@ -30,13 +30,13 @@ def _has_faster_products() -> bool:
 
 BY_NUMPY = _has_faster_products()
 FEW = 64
-"""So few tokens are multiplied before numpy is reached."""
+"""For at most this many tokens calling numpy costs more than it saves."""
 
 
 class Linear(nn.Linear):
-    """``x W' + b``, by the faster of two libraries where an operation has one thread.
+    """``x W' + b`` with the faster of two BLAS libraries, if operations have one thread.
 
-    With more, the two libraries' threads would wait for each other.
+    With more, the threads of the two libraries would wait for each other.
     """
 
     def forward(self, x_TD: Tensor) -> Tensor:
@@ -79,6 +79,6 @@ class _Product(torch.autograd.Function):
 
 def _times(left: Tensor, right: Tensor) -> Tensor:
     out = left.new_empty(left.shape[0], right.shape[1])
-    with np.errstate(all="ignore"):  # what is not finite is found where losses are looked at
+    with np.errstate(all="ignore"):  # the training loop checks for non-finite values
         np.matmul(left.detach().numpy(), right.detach().numpy(), out=out.numpy())
     return out

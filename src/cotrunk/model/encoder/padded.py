@@ -1,7 +1,8 @@
-"""Where tokens lie while attention looks from one to another: padded, and apart for each head.
+"""The padded layout in which attention works: per bucket, per head.
 
 Shapes: T tokens, D width, H heads, E width of a head, N rows of a bucket, L its longest sequence,
-C cells of all buckets and heads. Two letters on one axis (``NH``): one after the other.
+C cells (token positions, padding included) of all buckets and heads. Two letters on one axis
+(``NH``) are flattened together.
 """
 
 from dataclasses import dataclass
@@ -16,8 +17,8 @@ from cotrunk.data.batches.packing import Bucket, Packed
 class PaddedLayout:
     """The buckets end to end, each as [rows, heads, longest].
 
-    ``place_TH`` is the cell of every token and head, ``source_C`` the way back: token x heads +
-    head. A padding cell repeats the first token.
+    ``place_TH`` is the cell of every token and head; ``source_C`` is the inverse: token x heads +
+    head. Padding cells point at the first token.
     """
 
     heads: int
@@ -27,7 +28,7 @@ class PaddedLayout:
 
     @staticmethod
     def of(text: Packed, *, heads: int = 1) -> "PaddedLayout":
-        """Made once for all layers that ask."""
+        """The layout of a batch, cached for all layers."""
         if heads not in text.layouts:
             text.layouts[heads] = PaddedLayout._make(text, heads)
         found: PaddedLayout = text.layouts[heads]
@@ -58,9 +59,9 @@ class PaddedLayout:
 
     def collect(self, x_PCE: Tensor) -> Tensor:
         """[parts, C, E] -> [T, parts x D]."""
-        parts, layout, width = x_PCE.shape
+        parts, cells, width = x_PCE.shape
         part_P1 = torch.arange(parts, device=x_PCE.device)[:, None]
-        place_TPH = self.place_TH.view(-1, 1, self.heads) + part_P1 * layout
+        place_TPH = self.place_TH.view(-1, 1, self.heads) + part_P1 * cells
         taken = x_PCE.view(-1, width).index_select(0, place_TPH.flatten())
         return taken.view(len(place_TPH), -1)
 
@@ -74,11 +75,11 @@ class PaddedLayout:
 
     @property
     def scores(self) -> int:
-        """From how many cells to how many others."""
+        """The number of attention scores of all buckets and heads."""
         return sum(self.heads * bucket.cells * bucket.longest for bucket in self.buckets)
 
     def split_scores(self, x: Tensor) -> list[Tensor]:
-        """The buckets of [looks], as [NH, L, L]."""
+        """The buckets of [scores], as [NH, L, L]."""
         parts = x.split([self.heads * bucket.cells * bucket.longest for bucket in self.buckets])
         return [
             part.view(self.heads * bucket.rows, bucket.longest, bucket.longest)

@@ -1,4 +1,4 @@
-"""The sizes of an encoder: read from a published config.json, or known by name."""
+"""The sizes of an encoder: from a published config.json, or by name."""
 
 import math
 import reprlib
@@ -11,7 +11,7 @@ from cotrunk.errors import UserError, did_you_mean
 Family = Literal["bert", "roberta", "distilbert"]
 Size = tuple[int, ...]
 LinearMap = Literal["query", "key", "value", "out", "up", "down"]
-"""A matrix of a layer, by what it makes: ``qkv`` of a layer stacks the first three."""
+"""A matrix of a layer, by its output; a layer's ``qkv`` stacks the first three."""
 
 MODEL_TYPES: dict[str, Family] = {
     "bert": "bert",
@@ -52,7 +52,7 @@ KEYS: dict[Family, dict[str, str]] = {
     "distilbert": _DISTILBERT_KEYS,
 }
 
-# Keys that change what the encoder computes, with the only value that means what we compute.
+# Keys that change what the encoder computes, with the only supported value.
 # None: the key must be absent or null.
 ONLY: dict[str, object] = {
     "hidden_act": "gelu",
@@ -63,7 +63,7 @@ ONLY: dict[str, object] = {
     "is_encoder_decoder": False,
     "pruned_heads": {},
     "quantization_config": None,
-    "auto_map": None,  # points at code of the model's author, which is never run
+    "auto_map": None,  # points to the author's code, which is never run
 }
 
 MOST_LAYERS = 256
@@ -75,7 +75,7 @@ class Shape:
     """The sizes of an encoder, as its config.json gives them.
 
     ``segments`` is 0 where the family has no segment table. ``first_position`` is the row of the
-    position table that belongs to the first token: RoBERTa starts after its padding index.
+    position table for the first token: RoBERTa starts after its padding index.
     """
 
     family: Family
@@ -98,7 +98,7 @@ class Shape:
 
 
 def shape_from_config(config: Mapping[str, object], place: str) -> Shape:
-    """The shape a published config.json describes; ``place`` names that file in errors."""
+    """The shape from a published config.json; ``place`` names that file in errors."""
     family = _family(config, place)
     keys = KEYS[family]
     problems = [
@@ -112,14 +112,16 @@ def shape_from_config(config: Mapping[str, object], place: str) -> Shape:
         value = config.get(key, default)
         if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
             return value
-        problems.append(f"{place}: {_found(config, key)}; it is a whole number, {low} to {high}")
+        problems.append(
+            f"{place}: {_found(config, key)}; must be a whole number from {low} to {high}"
+        )
         return low
 
     def fraction(key: str, default: float) -> float:
         value = config.get(key, default)
         if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1:
             return float(value)
-        problems.append(f"{place}: {_found(config, key)}; it is a number from 0 up to 1")
+        problems.append(f"{place}: {_found(config, key)}; must be a number from 0 to below 1")
         return default
 
     distilbert = family == "distilbert"
@@ -145,8 +147,8 @@ def shape_from_config(config: Mapping[str, object], place: str) -> Shape:
         )
     if not problems and shape.max_tokens < 1:
         problems.append(
-            f"{place}: {keys['positions']} = {shape.positions} leaves no position for a token, "
-            f"the first one is {shape.first_position}"
+            f"{place}: {keys['positions']} = {shape.positions} leaves no position for a token; "
+            f"the first position is {shape.first_position}"
         )
     if problems:
         raise UserError(*problems)
@@ -172,10 +174,8 @@ def named(name: str, place: str) -> Shape:
     """The shape called ``name`` in ``NAMED``."""
     if name in NAMED:
         return NAMED[name]
-    label_name = did_you_mean(name, NAMED)
-    raise UserError(
-        f"{place}: no shape is called {name!r}{label_name} (there are {', '.join(NAMED)})"
-    )
+    hint = did_you_mean(name, NAMED)
+    raise UserError(f"{place}: {name!r} is not a shape; shapes are {', '.join(NAMED)}{hint}")
 
 
 def embeddings_sizes(shape: Shape) -> dict[str, Size]:
@@ -189,7 +189,7 @@ def embeddings_sizes(shape: Shape) -> dict[str, Size]:
 
 
 def layer_sizes(shape: Shape) -> dict[str, Size]:
-    """Of one layer; the query, key and value projections are one matrix, stacked in that order."""
+    """Of one layer; query, key and value projections are stacked in one matrix."""
     return {
         **_linear("attention.qkv", shape.width, 3 * shape.width),
         **_linear("attention.out", shape.width, shape.width),
@@ -201,7 +201,7 @@ def layer_sizes(shape: Shape) -> dict[str, Size]:
 
 
 def linear_maps(shape: Shape) -> dict[LinearMap, tuple[int, int]]:
-    """The widths that each matrix of a layer takes and gives."""
+    """Input and output width of each matrix of a layer."""
     width, inner = shape.width, shape.inner
     return {
         "query": (width, width),
@@ -214,12 +214,12 @@ def linear_maps(shape: Shape) -> dict[LinearMap, tuple[int, int]]:
 
 
 def pooler_sizes(shape: Shape) -> dict[str, Size]:
-    """Also for a family without one: a fresh pooler has this size."""
+    """Also for families without a pooler: a new one has this size."""
     return {"weight": (shape.width, shape.width), "bias": (shape.width,)}
 
 
 def masked_head_sizes(shape: Shape) -> dict[str, Size]:
-    """Of the head that predicts masked words: it is scored against the word table."""
+    """Of the head that predicts masked words, without the word table."""
     return {
         **_linear("dense", shape.width, shape.width),
         **_norm("norm", shape.width),
@@ -238,7 +238,7 @@ def tensor_sizes(shape: Shape) -> dict[str, Size]:
 
 
 def parameters(shape: Shape) -> dict[str, int]:
-    """How many numbers the embeddings, one layer and the pooler hold."""
+    """Parameter counts of the embeddings, one layer and the pooler."""
     parts = {
         "embeddings": embeddings_sizes(shape),
         "layer": layer_sizes(shape),
@@ -252,7 +252,7 @@ def _family(config: Mapping[str, object], place: str) -> Family:
     if isinstance(kind, str) and kind in MODEL_TYPES:
         return MODEL_TYPES[kind]
     known = ", ".join(MODEL_TYPES)
-    raise UserError(f"{place}: {_found(config, 'model_type')}; supported are {known}")
+    raise UserError(f"{place}: {_found(config, 'model_type')}; supported: {known}")
 
 
 def _found(config: Mapping[str, object], key: str) -> str:

@@ -1,6 +1,6 @@
 """Low-rank adapters (Hu et al. 2022): ``W x + alpha / rank B A x`` inside a layer.
 
-Shapes: T tokens, D width of what goes in, O of what comes out, R ranks of all maps together.
+Shapes: T tokens, D input width, O output width, R sum of the ranks of all maps.
 """
 
 import math
@@ -15,7 +15,7 @@ from cotrunk.model.encoder.shape import LinearMap, Shape, linear_maps
 
 
 class Pair(nn.Module):
-    """The adapter of one linear map, started as in peft. B is zero: at first it adds nothing."""
+    """The adapter of one linear map, initialised as in peft: B is zero, so it adds nothing."""
 
     def __init__(self, width_in: int, width_out: int, rank: int) -> None:
         super().__init__()
@@ -54,9 +54,9 @@ class LowRank(nn.ModuleDict):
     def fold(
         self, maps: Sequence[LinearMap], x_TD: Tensor, weight_OD: Tensor, masks: DropoutStream
     ) -> tuple[Tensor, Tensor]:
-        """``W + scale B A``; where dropout gives A another x, ``[x, A x]`` and ``[W, scale B]``.
+        """``x`` and ``W + scale B A``; with dropout before A, ``[x, A x]`` and ``[W, scale B]``.
 
-        The sum starts bit for bit at W, which a product of other widths does not.
+        With B = 0 the sum is bit-identical to W; the wider product would round differently.
         """
         if not self._on(maps):
             return x_TD, weight_OD
@@ -83,20 +83,20 @@ class LowRank(nn.ModuleDict):
         return masks.silent or self.dropout == 0
 
     def _code(self, maps: Sequence[LinearMap], x_TD: Tensor, masks: DropoutStream) -> Tensor:
-        """``A x`` of every map; with dropout each map sees the tokens through its own mask."""
+        """``A x`` of every map; with dropout each map has its own mask."""
         if self._drops_nothing(masks):
             return F.linear(x_TD, self._stacked(maps))
-        seen = ((self._pair(name), masks.drop(x_TD, self.dropout)) for name in self._on(maps))
-        return torch.cat([F.linear(x, pair.A) for pair, x in seen], dim=1)
+        inputs = ((self._pair(name), masks.drop(x_TD, self.dropout)) for name in self._on(maps))
+        return torch.cat([F.linear(x, pair.A) for pair, x in inputs], dim=1)
 
     def _stacked(self, maps: Sequence[LinearMap]) -> Tensor:
-        """The A of every map [R, D], one after the other."""
+        """The A of all maps, stacked as [R, D]."""
         return torch.cat([self._pair(name).A for name in self._on(maps)])
 
     def _side_by_side(self, maps: Sequence[LinearMap]) -> Tensor:
         """The B of every map as blocks [O, R]; a map without an adapter has rows of zeros.
 
-        One product with the zeros is cheaper than one for each map and putting them together.
+        One product including the zeros is cheaper than one per map and a concatenation.
         """
         like = self._pair(self._on(maps)[0]).B
         blocks = [

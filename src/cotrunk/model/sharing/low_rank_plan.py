@@ -1,4 +1,4 @@
-"""Low-rank adapters as places, counted by arithmetic alone."""
+"""Low-rank adapters as places of a plan; parameter counts without torch."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class LowRankPlan:
 
 
 def low_rank_size(shape: Shape, rank: int, on: Sequence[LinearMap]) -> int:
-    """Of the adapters of one layer: ``rank x (in + out)`` for each map."""
+    """Parameters of one layer's adapters: ``rank x (in + out)`` for each map."""
     return sum(rank * sum(linear_maps(shape)[name]) for name in on)
 
 
@@ -60,14 +60,14 @@ def low_rank_place(shape: Shape, plan: LowRankPlan, depth: int) -> Place:
 
 
 def refuse_merging_several(plan: LowRankPlan, layers: Sequence[Place], *, place: str) -> None:
-    """One layer cannot hold the adapters of several owners."""
+    """The adapters of several owners cannot be merged into one shared layer."""
     for layer in (layer for layer in layers if layer.depth in plan.depths):
         for group in layer.partition:
             mine = [adapter for adapter in plan.who if adapter & group]
             if len(mine) > 1:
                 owners = " and ".join(map(group_name, mine))
                 raise UserError(
-                    f"{place}.merge_at_save = true: {layer.name} of {group_name(group)} would "
-                    f"need the adapters of {owners} at once; share the adapters as the layers "
-                    "are shared, or write merge_at_save = false"
+                    f"{place}.merge_at_save = true: {group_name(group)} share {layer.name}, but "
+                    f"{owners} have different adapters; share adapters and layers alike, or "
+                    "set merge_at_save = false"
                 )

@@ -1,4 +1,4 @@
-"""Low-rank adapters added to the weights of their layers, for models saved without them."""
+"""Merging low-rank adapters into the weights of their layers when saving."""
 
 from copy import deepcopy
 
@@ -13,7 +13,7 @@ from cotrunk.model.sharing.network import Network
 
 @torch.no_grad()
 def merge(layer: Layer, low_rank: LowRank) -> None:
-    """Add the adapters to the weights of the layer, which then answers alike without them."""
+    """Add the adapters to the layer's weights, which gives the same outputs without them."""
     query, key, value = layer.attention.qkv.weight.chunk(3)
     weights: dict[LinearMap, Tensor] = {
         "query": query,
@@ -29,7 +29,7 @@ def merge(layer: Layer, low_rank: LowRank) -> None:
 
 
 def merged_tensors(network: Network) -> dict[str, Tensor]:
-    """All parameters by name, with the adapters that are merged at save within their layers."""
+    """All parameters by name, with the adapters merged that have ``merged_at_save``."""
     tensors = dict(network.state_dict())
     for place in (place for place in network.plan.places if place.merged_at_save):
         adapters = network.owned[place.name]

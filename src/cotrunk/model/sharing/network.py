@@ -24,10 +24,10 @@ from cotrunk.model.sharing.plan import Plan
 from cotrunk.model.sharing.pooling import at_sites, pool_tokens, vectors_of
 
 Perturb = Callable[[Tensor], Tensor]
-"""Embeddings [tokens, width] -> what the layers see instead."""
+"""Embeddings [tokens, width] -> the input of the layers."""
 FIRST_ONLY: tuple[Pooling, ...] = ("pooler", "cls")
-Said = dict[tuple[str, bool], list[Answer]]
-"""The answers of a task's head, about a pair or each of its texts; True: its weights frozen."""
+Answers = dict[tuple[str, bool], list[Answer]]
+"""By task, and whether its head's weights were frozen: for a row, or for each text of a pair."""
 
 
 def identity(x_TD: Tensor) -> Tensor:
@@ -35,10 +35,10 @@ def identity(x_TD: Tensor) -> Tensor:
 
 
 class Network(nn.Module):
-    """The modules of a plan's places; which tasks share a copy is the plan's word alone.
+    """The modules of a plan's places; only the plan decides which tasks share a copy.
 
-    ``owned[name]`` has the copies of a place. Their parameters are called by the place and its
-    owners, as in ``layers.3.sst+sts.up.weight``.
+    ``owned[name]`` has the copies of a place. Parameters are named by place and owners, as in
+    ``layers.3.sst+sts.up.weight``.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Network(nn.Module):
     def encode(
         self, text: Packed, tasks: Sequence[str], masks: DropoutStream, perturb: Perturb = identity
     ) -> States:
-        """One vector per sequence, for the tasks and for those whose answers they read."""
+        """One vector per sequence, for the tasks and those that they read."""
         states: States = {frozenset(self.needed_by(tasks)): text.token_T}
         for place in self.on_tokens:
             states = self._pass(place, states, text, masks, perturb)
@@ -85,19 +85,19 @@ class Network(nn.Module):
     def answer(
         self, pooled: States, index: RowIndex, tasks: Sequence[str], masks: DropoutStream
     ) -> dict[str, Tensor]:
-        """Neck and heads on pooled vectors; a head comes after those it reads."""
+        """Neck and heads on pooled vectors; a head runs after those it reads."""
         pooled = at_sites(pooled, index, self.head_plans)
-        as_they_are = {mine: x for group, x in pooled.items() if (mine := group & self.tied_tasks)}
+        unchanged = {mine: x for group, x in pooled.items() if (mine := group & self.tied_tasks)}
         for place in self.on_vectors:
             pooled = self.owned[place.name].route(pooled, lambda copy, x_SD, _: copy(x_SD))
-        pooled = {**pooled, **as_they_are}
+        pooled = {**pooled, **unchanged}
         if not index.swapped:
             return self._answers(pooled, index.places, tasks, masks)
         one, other = (self._answers(pooled, (place,), tasks, masks) for place in index.places)
         return {task: (one[task] + other[task]) / 2 for task in tasks}
 
     def needed_by(self, tasks: Sequence[str]) -> list[str]:
-        """The tasks and all whose answers they read, directly or not, in reading order."""
+        """The tasks and all that they read, directly or indirectly, in reading order."""
         plans, needed = self.head_plans, set(tasks)
         order = reading_order(plans)
         for task in reversed(order):
@@ -118,9 +118,9 @@ class Network(nn.Module):
         return {name: group for name, _, group in self._parameters_of_places()}
 
     def updated_by(self) -> dict[str, Group]:
-        """Whose losses move each parameter: its owners', and those of heads that read them."""
+        """The tasks that update each parameter: its owners, and those that read their heads."""
         pooled = {task for task, plan in self.head_plans.items() if plan.pooling == "pooler"}
-        moved = {
+        updated = {
             name: group & pooled if place.acts == "pool" else group
             for name, place, group in self._parameters_of_places()
         }
@@ -129,13 +129,13 @@ class Network(nn.Module):
                 if read.stops:
                     continue
                 kept = self._kept_by(read)
-                for name, group in moved.items():
+                for name, group in updated.items():
                     if read.task in group and not name.startswith(kept):
-                        moved[name] = group | {reader}
-        return moved
+                        updated[name] = group | {reader}
+        return updated
 
     def reads_first(self, place: Place, tasks: Collection[str]) -> bool:
-        """Above this place only the first token of every sequence is read: the rest is left out."""
+        """Whether only the first token of every sequence is used above this place."""
         top = place is self.on_tokens[-1] and place.acts == "layer"
         return top and all(self.head_plans[task].pooling in FIRST_ONLY for task in tasks)
 
@@ -166,7 +166,7 @@ class Network(nn.Module):
         return self._layer(place, states, text, masks)
 
     def _layer(self, place: Place, states: States, text: Packed, masks: DropoutStream) -> States:
-        """Through one layer, with what is added inside it and beside it."""
+        """One layer, with its adapters inside and beside it."""
         layer, depth = self.owned[place.name], place.depth
         assert depth is not None
         beside, inside = self.plan.beside(depth), self.plan.inside(depth)
@@ -179,11 +179,11 @@ class Network(nn.Module):
                 ),
             )
             states = {mine: _of(states, mine) for mine in adapters}
-        if inside is not None:  # tasks with different deltas part here
+        if inside is not None:  # split tasks with different deltas
             states = self.owned[inside.name].route(states, lambda _, x, __: x)
 
         def call(copy: nn.Module, x: Tensor, tasks: Group) -> Tensor:
-            # A layer reads on as many tokens as what is added to it has.
+            # The layer must output as many tokens as the adapter beside it.
             beside_them = _group(adapters, tasks) if adapters else tasks
             out: Tensor = copy(
                 x,
@@ -220,45 +220,45 @@ class Network(nn.Module):
     def _answers(
         self, pooled: States, places: tuple[Tensor, ...], tasks: Sequence[str], masks: DropoutStream
     ) -> dict[str, Tensor]:
-        needed, said = self.needed_by(tasks), Said()
+        needed, answers = self.needed_by(tasks), Answers()
         for name in needed:
             vectors = vectors_of(_of(pooled, frozenset([name])), places, self.head_plans[name])
-            # A one-text head that a pair's head reads answers about each of the two texts.
-            about_each = self.tasks[name].texts == 1 and len(vectors) == 2
-            pair_formats = [[vector] for vector in vectors] if about_each else [vectors]
+            # A one-text head that a pair's head reads runs on each of the two texts.
+            per_text = self.tasks[name].texts == 1 and len(vectors) == 2
+            inputs = [[vector] for vector in vectors] if per_text else [vectors]
             for frozen in self._ways(name, needed, tasks):
                 head = self.head_of[name]
                 call: Callable[..., Answer] = _frozen(head) if frozen else head
                 if name in self.tied_tasks:
                     call = partial(self._tied, name)
-                said[name, frozen] = [
-                    call(pair_format, self._reads(name, said, side if about_each else None), masks)
-                    for side, pair_format in enumerate(pair_formats)
+                answers[name, frozen] = [
+                    call(given, self._reads(name, answers, side if per_text else None), masks)
+                    for side, given in enumerate(inputs)
                 ]
-        return {task: _joined(said[task, False]).logit_RO for task in tasks}
+        return {task: _joined(answers[task, False]).logit_RO for task in tasks}
 
     def _tied(
         self, name: str, vectors: Sequence[Tensor], _: Sequence[Tensor], __: DropoutStream
     ) -> Answer:
-        """Of a head that takes the word table of its task's embeddings for its output layer."""
+        """The answer of a head whose output layer is the word table of its task's embeddings."""
         (place,), (x_ND,) = self.plan.acting("embed"), vectors
         embeddings = self.owned[place.name].copy_of(name)
         assert isinstance(embeddings, Embeddings)
         return Answer(self.head_of[name](x_ND, embeddings.words.weight), x_ND)
 
     def _ways(self, name: str, needed: Sequence[str], tasks: Sequence[str]) -> list[bool]:
-        """Whether a head is to answer with its weights frozen, or not, or both."""
+        """Whether a head runs with its weights frozen, or not, or both."""
         reads = [read for task in needed for read in self.head_plans[task].reads]
         frozen = {read.gradient == "frozen" for read in reads if read.task == name}
         return sorted(frozen | {False} if name in tasks else frozen)
 
-    def _reads(self, name: str, said: Said, side: int | None) -> list[Tensor]:
-        """What others said about one side of a separate pair, or about the whole row."""
+    def _reads(self, name: str, answers: Answers, side: int | None) -> list[Tensor]:
+        """What a head reads, for one text of a separate pair or for the whole row."""
         reads = self.head_plans[name].reads
-        found = [said[read.task, read.gradient == "frozen"] for read in reads]
+        found = [answers[read.task, read.gradient == "frozen"] for read in reads]
         return [
-            self._read(read, _joined(answers) if side is None else answers[side])
-            for read, answers in zip(reads, found, strict=True)
+            self._read(read, _joined(each) if side is None else each[side])
+            for read, each in zip(reads, found, strict=True)
         ]
 
     def _read(self, read: Read, answer: Answer) -> Tensor:
@@ -275,9 +275,9 @@ class Network(nn.Module):
 
 
 def _frozen(module: nn.Module) -> nn.Module:
-    """A twin of a module, whose weights take no gradient while its inputs do.
+    """A copy of a module with detached weights: gradients flow only to its inputs.
 
-    Another thread may be computing with the module itself.
+    The module itself stays unchanged, because other threads may be using it.
     """
     twin = shallow_copy(module)
     twin.__dict__["_parameters"] = {
@@ -290,13 +290,13 @@ def _frozen(module: nn.Module) -> nn.Module:
 
 
 def _attach(root: nn.Module, path: str, module: nn.Module) -> None:
-    """Make a module known to torch under its path, for parameters, devices and state_dict."""
+    """Register a module with torch under its path, for parameters, devices and state_dict."""
     *above, last = path.split(".")
     inner = root
     for part in above:
         if part not in inner._modules:
             if hasattr(inner, part) and inner is root:
-                raise ValueError(f"{path}: a network has something else called {part!r}")
+                raise ValueError(f"{path}: {part!r} is already an attribute of Network")
             inner._modules[part] = nn.ModuleDict()
         below = inner._modules[part]
         assert below is not None

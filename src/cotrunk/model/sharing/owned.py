@@ -1,4 +1,4 @@
-"""The only place that routes: one copy of a module per group of tasks."""
+"""Routing: one copy of a module per group of tasks."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ from cotrunk.model.sharing.partition import Group, group_name
 from cotrunk.model.sharing.place import Place
 
 States = dict[Group, Tensor]
-"""What a text has become so far, by the tasks that still see the same thing."""
+"""Hidden states by the group of tasks that share them so far."""
 
 
 class Owned(dict[str, nn.Module]):
@@ -22,7 +22,7 @@ class Owned(dict[str, nn.Module]):
         return next(self[name] for name, group in self.owners.items() if task in group)
 
     def route(self, states: States, call: Callable[[nn.Module, Tensor, Group], Tensor]) -> States:
-        """Run every state through the copies its tasks own: a shared copy runs once."""
+        """Run every state through the copies that its tasks own; a shared copy runs once."""
         return {
             mine: call(self[name], x, mine)
             for tasks, x in states.items()

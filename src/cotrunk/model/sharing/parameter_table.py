@@ -1,4 +1,4 @@
-"""How many parameters a plan has and where, by arithmetic alone: no weights, no tensors."""
+"""Parameter counts of a plan, computed without weights or torch."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from cotrunk.model.sharing.plan import Plan
 FLOAT_BYTES = 4
 MOMENTS = 2
 PARTS = ("embeddings", "layers", "pooler", "neck", "pal", "heads")
-"""Listed even where a plan has none; others follow them."""
+"""Listed even if a plan has none; other parts follow."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class ParameterTable:
 
     @property
     def bytes(self) -> dict[str, int]:
-        """``checkpoint`` holds the weights and, of those that train, AdamW's two moments."""
+        """``checkpoint``: the weights, and AdamW's two moments of those that are trained."""
         everything = self.parameters["total"]
         trained = sum(p.total for p in self.plan.places if p.name not in self.frozen)
         return {

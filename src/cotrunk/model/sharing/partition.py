@@ -1,4 +1,4 @@
-"""Partitions of the tasks, and the grammar in which a config writes them."""
+"""Partitions of the tasks, and the grammar for them in a config."""
 
 import re
 from collections.abc import Sequence
@@ -20,16 +20,15 @@ def alone(tasks: Sequence[str]) -> Partition:
 
 
 def group_name(group: Group) -> str:
-    """The members by name, e.g. ``sst+sts``: names a copy in checkpoints, in whatever order the
-    tasks are written."""
+    """The sorted members, e.g. ``sst+sts``; names a copy in checkpoints."""
     return "+".join(sorted(group))
 
 
 def parse_partitions(text: str, tasks: Sequence[str], *, place: str) -> tuple[Partition, ...]:
     """``"S4 (para+sts)2 I"`` as one partition per depth: S shares among all, I among none.
 
-    Tokens are separated by blanks or ``-``, each with an optional count; a task that a
-    parenthesis does not name is alone.
+    Tokens are separated by spaces or ``-``, each with an optional count; a task not named in a
+    parenthesis has its own copy.
     """
     depths: list[Partition] = []
     rest = text.strip()
@@ -37,22 +36,22 @@ def parse_partitions(text: str, tasks: Sequence[str], *, place: str) -> tuple[Pa
         token = TOKEN.match(rest)
         if token is None or (token.end() < len(rest) and rest[token.end()] not in " \t-"):
             raise UserError(
-                f"{place} = {text!r}: a plan is made of S, I or (a+b|c+d), each with an optional "
-                f"count, separated by blanks or '-'; cannot read {rest!r}"
+                f"{place} = {text!r}: cannot read {rest!r}; write S, I or (a+b|c+d), each with an "
+                "optional count, separated by spaces or '-'"
             )
         count = int(token[2] or 1)
         if not 1 <= count <= 1000:
-            raise UserError(f"{place} = {text!r}: a count lies in 1..1000; found {token[2]}")
+            raise UserError(f"{place} = {text!r}: a count must be in 1..1000; found {token[2]}")
         depths += [_partition(token[1], tasks, place=f"{place} = {text!r}")] * count
         rest = rest[token.end() :].lstrip(" \t-")
     return tuple(depths)
 
 
 def parse_partition(text: str, tasks: Sequence[str], *, place: str) -> Partition:
-    """One token of the grammar, where a single module is meant."""
+    """A partition written as exactly one token."""
     depths = parse_partitions(text, tasks, place=place)
     if len(depths) != 1:
-        raise UserError(f"{place} = {text!r}: exactly one token is needed; found {len(depths)}")
+        raise UserError(f"{place} = {text!r}: must be one token; found {len(depths)}")
     return depths[0]
 
 
@@ -75,10 +74,10 @@ def _partition(token: str, tasks: Sequence[str], *, place: str) -> Partition:
     if unknown or not all(groups):
         finding = f"{token} has an empty group"
         if unknown:
-            finding = f"{unknown[0]!r} is no task{did_you_mean(unknown[0], tasks)}"
-        raise UserError(f"{place}: a group names tasks, which are {', '.join(tasks)}; {finding}")
+            finding = f"{unknown[0]!r} is not a task{did_you_mean(unknown[0], tasks)}"
+        raise UserError(f"{place}: {finding}; tasks are {', '.join(tasks)}")
     twice = sorted({name for name in named if named.count(name) > 1})
     if twice:
-        raise UserError(f"{place}: a task has one owner; {twice[0]!r} stands twice in {token}")
+        raise UserError(f"{place}: {token} names {twice[0]!r} twice")
     rest = [[task] for task in tasks if task not in named]
     return tuple(frozenset(group) for group in groups + rest)

@@ -1,4 +1,4 @@
-"""One position of the network as data: who owns it, where it acts, how it starts and learns."""
+"""One position of the network as data: owners, where it acts, initialisation, learning rate."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Place:
     name: str
     """Prefix of its parameters: ``layers.3``, ``heads.sst``."""
     part: str
-    """Row of the parameter table, and the word for it in ``train.freeze`` and ``train.rates``."""
+    """Row of the parameter table, and its name in ``train.freeze`` and ``train.rates``."""
     partition: Partition
     make: Callable[[Group], nn.Module]
     size: int
@@ -45,25 +45,25 @@ class Place:
     depths: tuple[int, ...] = ()
     """The layers beside which one module acts."""
     pretrained: bool = False
-    """Published weights have it, and ``freeze = "encoder"`` holds it."""
+    """Published weights include it, and ``freeze = "encoder"`` freezes it."""
     rate: Literal["encoder", "head"] = "encoder"
     """``train.lr``, with ``train.layer_decay`` by depth, or ``train.head_lr``."""
     draw: Literal["normal", "linear"] = "normal"
     """Fresh weights: normal with deviation 0.02, or uniform as torch's ``nn.Linear``."""
     weights: str | None = None
-    """What published weights call it, if not by its name."""
+    """Its name in published weights, if different."""
     tied: bool = False
-    """A head whose output layer is the word table, and which reads tokens as the encoder has them:
-    no ``vectors`` place acts on them.
+    """A head whose output layer is the word table; it reads the encoder's tokens directly, not
+    through ``vectors`` places.
     """
     merged_at_save: bool = False
-    """Saved models have it within the weights of its layer; only for adapters ``inside``."""
+    """Merged into the weights of its layer when saved; only for adapters ``inside``."""
     zeros: tuple[str, ...] = ()
     """Parameters that start at zero although they are not biases."""
     options: Mapping[str, object] | None = None
-    """What decides its output beside its parameters and the encoder's shape.
+    """What its output depends on besides its parameters and the encoder's shape.
 
-    None: unknown, so vectors that went through it are never kept on disk.
+    None: unknown, so vectors computed with it are never cached on disk.
     """
 
     @property
@@ -77,7 +77,7 @@ class Place:
 
     @property
     def encodes(self) -> bool:
-        """It decides about the pooled vectors."""
+        """The pooled vectors depend on it."""
         return self.acts not in ABOVE_POOLING
 
     @property
@@ -86,13 +86,13 @@ class Place:
         return self.name.removesuffix(f".{self.depth}")
 
     def prefix(self, group: Group) -> str:
-        """Of the parameters of a group's copy; a head's name says already whose it is."""
+        """Prefix of the parameters of a group's copy; a head's name already names its owner."""
         return self.name if self.acts == "head" else f"{self.name}.{group_name(group)}"
 
 
 @dataclass(frozen=True)
 class PlanContext:
-    """What a function that adds places to a plan is told."""
+    """Argument of the functions that add places to a plan."""
 
     shape: Shape
     tasks: tuple[Task, ...]

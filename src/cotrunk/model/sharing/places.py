@@ -1,4 +1,4 @@
-"""The places of the schemes that a config can write: encoder, neck, projected attention, heads."""
+"""The places that a config can describe: encoder, neck, adapters, heads."""
 
 from __future__ import annotations
 
@@ -56,15 +56,16 @@ def trunk_places(
     low_rank: LowRankPlan | None = None,
     place: str = "sharing",
 ) -> list[Place]:
-    """All below the heads: embeddings follow the first layer and the pooler the last unless named.
+    """All places below the heads.
 
-    ``place`` is where the words stand, for errors.
+    By default the embeddings are shared like the first layer, and the pooler like the last.
+    ``place`` is the section of the config, for errors.
     """
     depths = parse_partitions(encoder, tasks, place=f"{place}.encoder")
     if len(depths) != shape.layers:
         raise UserError(
             f"{place}.encoder = {encoder!r} covers {len(depths)} layers, but the encoder has "
-            f"{shape.layers}; write for example {suggest(shape.layers)!r}"
+            f"{shape.layers}; try {suggest(shape.layers)!r}"
         )
 
     def named(text: str | None, key: str, otherwise: Partition) -> Partition:
@@ -124,7 +125,7 @@ def layer_place(shape: Shape, partition: Partition, depth: int) -> Place:
 
 
 def projected_place(shape: Shape, plan: ProjectedPlan) -> Place:
-    """One owner has 2 s d + layers x 3 s^2 parameters, and the biases if there are any."""
+    """One copy has 2 s d + layers x 3 s^2 parameters, plus biases if there are any."""
     size, layers = plan.size, len(plan.depths)
     biases = size + shape.width + layers * 3 * size if plan.bias else 0
 
@@ -229,7 +230,7 @@ def head_places(tasks: Sequence[Task], heads: Mapping[str, HeadPlan], shape: Sha
 
 
 def linear_head_place(task: str, width: int, outputs: int) -> Place:
-    """A head that is one linear layer, of a task of which no more is known."""
+    """A head of one linear layer, for a task known only by its number of outputs."""
 
     def make(_: Group) -> nn.Module:
         from torch import nn
@@ -249,7 +250,7 @@ def head_place(task: Task, plan: HeadPlan, width: int, inputs: Sequence[int]) ->
 
 
 def masked_head_place(task: str, shape: Shape) -> Place:
-    """The word table, which is most of it, belongs to the embeddings."""
+    """Without the word table, which belongs to the embeddings."""
 
     def make(_: Group) -> nn.Module:
         from cotrunk.model.masked_head import MaskedHead

@@ -1,4 +1,4 @@
-"""A plan is a list of places, in the order in which the network goes through them."""
+"""A plan is a list of places, in the order of the forward pass."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,8 +11,8 @@ from cotrunk.model.sharing.place import Acts, Place
 from cotrunk.model.sharing.places import head_places
 
 SERVES_SOME = ("pool", "head")
-"""Not every task has one."""
-STOREYS: dict[Acts, int] = {
+"""Places that not every task has."""
+ORDER: dict[Acts, int] = {
     "embed": 0,
     "layer": 1,
     "tokens": 1,
@@ -22,14 +22,14 @@ STOREYS: dict[Acts, int] = {
     "vectors": 4,
     "head": 5,
 }
-"""The order of places, which is also the order of their parameters."""
+"""The order of places, and so of their parameters."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Every task has exactly one owner at every place; the heads and the poolers serve some.
+    """Every task has exactly one owner at every place, except that heads and poolers serve some.
 
-    Tasks with a tied head have none at places of ``vectors``.
+    Tasks with a tied head have no owner at ``vectors`` places.
     """
 
     tasks: tuple[str, ...]
@@ -41,7 +41,7 @@ class Plan:
         names = [place.name for place in self.places]
         twice = [name for name in names if names.count(name) > 1]
         if twice:
-            raise ValueError(f"{twice[0]}: two places of a plan cannot have one name")
+            raise ValueError(f"{twice[0]}: two places of a plan cannot have the same name")
         depths = [place.depth for place in self.acting("layer")]
         if depths != list(range(len(depths))):
             raise ValueError(f"layers: depths must be 0, 1, 2, ...; found {depths}")
@@ -76,19 +76,19 @@ class Plan:
         return tuple(place for place in self.places if place.acts in acts)
 
     def beside(self, depth: int) -> Place | None:
-        """What is added to a layer's output before its last norm."""
+        """The place that adds to a layer's output before its last norm."""
         return next((p for p in self.acting("beside") if depth in p.layers), None)
 
     def inside(self, depth: int) -> Place | None:
-        """What is added to the linear maps of a layer."""
+        """The place that adds to the linear maps of a layer."""
         return next((p for p in self.acting("inside") if depth in p.layers), None)
 
     def with_places(self, more: Sequence[Place]) -> "Plan":
-        """New places come after the plan's own on the same storey."""
+        """The plan with ``more`` places, each after those of the same kind."""
         return Plan(self.tasks, _ordered(_used([*self.places, *more])))
 
     def trained_before(self, tensors: Sequence[str], *, more: Sequence[Place]) -> "Plan":
-        """With those of ``more`` of which there are tensors, which a trained run has saved."""
+        """The plan with those places of ``more`` that have tensors in a trained run."""
         saved = [
             place for place in more if any(name.startswith(f"{place.name}.") for name in tensors)
         ]
@@ -101,7 +101,7 @@ def make_plan(
     tasks: Sequence[Task],
     heads: Mapping[str, HeadPlan],
 ) -> Plan:
-    """A trunk with the heads of its tasks, and with those poolers only that a task reads."""
+    """A trunk with the heads of its tasks, without poolers that no task reads."""
     pooled = {name for name, head in heads.items() if head.pooling == "pooler"}
     used = [_used_by(place, pooled) if place.acts == "pool" else place for place in trunk]
     places = [*used, *head_places(tasks, heads, shape)]
@@ -113,7 +113,7 @@ def _used_by(pooler: Place, pooled: set[str]) -> Place:
 
 
 def _used(places: Sequence[Place]) -> list[Place]:
-    """Those that somebody owns; a tied head reads no vectors."""
+    """The places that have an owner; tied heads do not use ``vectors`` places."""
     tied = _tied(places)
     owned = [
         replace(place, partition=tuple(g - tied for g in place.partition if g - tied))
@@ -130,8 +130,8 @@ def _tied(places: Sequence[Place]) -> Group:
 
 def _ordered(places: Sequence[Place]) -> tuple[Place, ...]:
     def position(place: Place) -> tuple[int, int, bool]:
-        storey = STOREYS[place.acts]
-        depth = place.depth or 0 if storey == STOREYS["layer"] else 0
-        return storey, depth, place.acts == "tokens"
+        order = ORDER[place.acts]
+        depth = place.depth or 0 if order == ORDER["layer"] else 0
+        return order, depth, place.acts == "tokens"
 
     return tuple(sorted(places, key=position))

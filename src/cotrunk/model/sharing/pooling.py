@@ -1,4 +1,4 @@
-"""From the tokens of sequences to what heads are given. Shapes: T tokens, S sequences, N sites."""
+"""From token states to the inputs of the heads. Shapes: T tokens, S sequences, N sites."""
 
 from collections.abc import Mapping
 
@@ -11,11 +11,11 @@ from cotrunk.model.sharing.owned import States
 
 
 def pool_tokens(how: Pooling, x_TD: Tensor, text: Packed) -> Tensor:
-    """Mean, sum or maximum over the tokens of each sequence, or the tokens as they are."""
+    """Mean, sum or maximum over the tokens of each sequence, or the tokens unchanged."""
     if how == "tokens":
         return x_TD
     length_S = text.length_S
-    if x_TD.device.type == "mps":  # which has no segment_reduce
+    if x_TD.device.type == "mps":  # no segment_reduce there
         sequence_T = torch.repeat_interleave(length_S)
         total_SD = x_TD.new_zeros(len(length_S), x_TD.shape[1])
         if how == "max":
@@ -30,7 +30,7 @@ def pool_tokens(how: Pooling, x_TD: Tensor, text: Packed) -> Tensor:
 
 
 def at_sites(pooled: States, index: RowIndex, heads: Mapping[str, HeadPlan]) -> States:
-    """Token states reduced to the sites that heads are asked about; others stay as they are."""
+    """Token states reduced to the sites to predict; pooled states are unchanged."""
     if index.site_N is None:
         return pooled
     site_N = index.site_N
@@ -41,7 +41,7 @@ def at_sites(pooled: States, index: RowIndex, heads: Mapping[str, HeadPlan]) -> 
 
 
 def vectors_of(x: Tensor, places: tuple[Tensor, ...], head: HeadPlan) -> list[Tensor]:
-    """What a head is given: a vector for each of its sequences in every row, or for every site."""
+    """A head's inputs: one vector per text of every row, or per site."""
     if _keeps_tokens(head):
         return [x]
     return [x.index_select(0, place) for place in places]

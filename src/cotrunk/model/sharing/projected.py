@@ -1,6 +1,6 @@
 """Projected attention layers (Stickland & Murray 2019): a small attention beside every layer.
 
-Shapes: T tokens, Q tokens that are read on, D width, P projected size.
+Shapes: T tokens, Q output tokens (all, or the first of each sequence), D width, P projected size.
 """
 
 from collections.abc import Sequence
@@ -17,8 +17,8 @@ from cotrunk.model.encoder.shape import Shape
 class ProjectedAttention(nn.Module):
     """``TS(h) = V_D g(V_E h)``: one owner's V_E and V_D for all depths, and a g for each.
 
-    g is multi-head attention without an output matrix. V_D starts at zero, so that the network
-    starts exactly as it is without it.
+    g is multi-head attention without an output matrix. V_D starts at zero, so that at first it adds
+    nothing.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Places by their words in a config: ``"embeddings, layers 1-3, heads sst"``."""
+"""Selecting places by text, as in ``"embeddings, layers 1-3, heads sst"``."""
 
 import re
 from collections.abc import Sequence
@@ -8,14 +8,14 @@ from cotrunk.model.sharing.place import Place
 from cotrunk.model.sharing.plan import Plan
 
 ENCODER = "encoder"
-"""All that published weights have."""
+"""All places that published weights include."""
 NUMBERS = re.compile(r"(\d{1,4})(?:\s*-\s*(\d{1,4}))?")
 
 
 def select(text: str, plan: Plan, *, place: str) -> tuple[Place, ...]:
-    """The places that ``text`` names; layers are counted from 1, as ``cotrunk plan`` draws them.
+    """The places that ``text`` names; layers are counted from 1, as in ``cotrunk plan``.
 
-    ``place`` begins the line of an error: where the text stands, and what it is.
+    ``place`` starts the line of an error: the setting and its text.
     """
     chosen: dict[str, Place] = {}
     for item in text.split(","):
@@ -35,7 +35,7 @@ def _part(word: str, plan: Plan, *, place: str) -> list[Place]:
         parts = [ENCODER, *dict.fromkeys(each.part for each in plan.places)]
         raise UserError(
             f"{place}: {word!r} is not a part of this plan; "
-            f"name some of {', '.join(parts)}{did_you_mean(word, parts)}"
+            f"parts are {', '.join(parts)}{did_you_mean(word, parts)}"
         )
     return found
 
@@ -46,21 +46,17 @@ def _some(word: str, which: str, places: Sequence[Place], *, place: str) -> list
         return _head(word, which, places, place=place)
     numbered = {each.depth + 1: each for each in places if each.depth is not None}
     if word == ENCODER or not numbered:
-        raise UserError(f"{place}: {word!r} is not numbered; write {word!r} alone for all of it")
+        raise UserError(f"{place}: {word!r} has no numbers; write only {word!r}")
     every = _span(min(numbered), max(numbered))
     numbers = NUMBERS.fullmatch(which)
     first, last = (int(numbers[1]), int(numbers[2] or numbers[1])) if numbers else (1, 0)
     if first > last:
         raise UserError(
-            f"{place}: cannot read {which!r} as numbers of {word}; "
-            f"write for example '{word} {every}'"
+            f"{place}: {which!r} is not a number or range; write for example '{word} {every}'"
         )
     absent = [number for number in range(first, last + 1) if number not in numbered]
     if absent:
-        raise UserError(
-            f"{place}: {word} are counted from 1, and this plan has {word} {every}; "
-            f"there is no number {absent[0]}"
-        )
+        raise UserError(f"{place}: this plan has {word} {every}, but no number {absent[0]}")
     return [numbered[number] for number in range(first, last + 1)]
 
 

@@ -1,4 +1,4 @@
-"""Safetensors files of a model folder: found, measured before they are opened, and read."""
+"""Finds, checks and reads the safetensors files of a model folder."""
 
 import hashlib
 import json
@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from cotrunk.errors import UserError
 
-if TYPE_CHECKING:  # whoever only wants to know a shape reads nothing but JSON
+if TYPE_CHECKING:  # reading a shape needs only JSON
     from torch import Tensor
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 
-# Formats of other tools. They are never opened: some of them can run code.
+# Other formats, never opened: some of them can run code.
 OTHER_FORMATS = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".h5", ".msgpack")
 
 # Published encoders stay under 500 tensors and 100 bytes of header for each.
@@ -25,11 +25,11 @@ MOST_JSON_BYTES = 16 * 2**20
 
 
 def read_json(path: Path) -> dict[str, object]:
-    """The JSON object in a small file; UserError where it is anything else."""
+    """The JSON object in a small file; UserError if it is anything else."""
     try:
         size = path.stat().st_size
         if size > MOST_JSON_BYTES:
-            raise UserError(f"{path}: {size} bytes, but at most {MOST_JSON_BYTES} are read")
+            raise UserError(f"{path}: has {size} bytes; the limit is {MOST_JSON_BYTES}")
         content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from error
@@ -40,7 +40,7 @@ def read_json(path: Path) -> dict[str, object]:
     except ValueError as error:
         raise UserError(f"{path}: not JSON ({error})") from error
     if not isinstance(content, dict):
-        raise UserError(f"{path}: must hold a JSON object, but holds a {type(content).__name__}")
+        raise UserError(f"{path}: must be a JSON object; found a {type(content).__name__}")
     return content
 
 
@@ -53,14 +53,14 @@ def weight_files(folder: Path) -> list[Path]:
     others = sorted(path.name for path in folder.iterdir() if path.suffix in OTHER_FORMATS)
     if others:
         raise UserError(
-            f"{folder}: has no {WEIGHTS}, and {others[0]} is in a format that is never opened "
-            f"here; convert it once with: {conversion(str(folder), str(folder))}"
+            f"{folder}: has no {WEIGHTS}, and the format of {others[0]} is not supported because "
+            f"it can run code; convert it once with: {conversion(str(folder), str(folder))}"
         )
     raise UserError(f"{folder}: has no {WEIGHTS} and no {INDEX}")
 
 
 def conversion(source: str, target: str) -> str:
-    """The command with which a user can turn a model of another format into safetensors."""
+    """A command that converts a model to safetensors."""
     return "python -c " + shlex.quote(
         "from transformers import AutoModel; "
         f"AutoModel.from_pretrained({json.dumps(source)}).save_pretrained({json.dumps(target)})"
@@ -74,7 +74,7 @@ def read_tensors(files: Sequence[Path]) -> dict[str, "Tensor"]:
         more = _read_file(file)
         twice = sorted(more.keys() & tensors.keys())
         if twice:
-            raise UserError(f"{file}: {twice[0]!r} is in another shard, too")
+            raise UserError(f"{file}: {twice[0]!r} is also in another shard")
         tensors |= more
     return tensors
 
@@ -92,14 +92,16 @@ def digest(files: Sequence[Path]) -> str:
 def _shards(index: Path) -> list[Path]:
     places = read_json(index).get("weight_map")
     if not isinstance(places, dict) or not places:
-        raise UserError(f"{index}: weight_map must give a file name for every tensor")
+        raise UserError(f"{index}: weight_map must map every tensor to a file name")
     shards = []
     for name in sorted({str(value) for value in places.values()}):
         # A name with a separator could point anywhere on the disk.
         if "/" in name or "\\" in name or not name.endswith(".safetensors"):
-            raise UserError(f"{index}: {name!r} is not the plain name of a safetensors file")
+            raise UserError(
+                f"{index}: {name!r} is not the name of a safetensors file in the same folder"
+            )
         if not (index.parent / name).is_file():
-            raise UserError(f"{index}: names {name!r}, but the folder has no such file")
+            raise UserError(f"{index}: the folder has no file {name!r}")
         shards.append(index.parent / name)
     return shards
 
@@ -112,9 +114,7 @@ def _read_file(file: Path) -> dict[str, "Tensor"]:
         with safe_open(file, framework="pt") as content:
             names = content.keys()
             if len(names) > MOST_TENSORS:
-                raise UserError(
-                    f"{file}: {len(names)} tensors, but at most {MOST_TENSORS} are read"
-                )
+                raise UserError(f"{file}: has {len(names)} tensors; the limit is {MOST_TENSORS}")
             return {name: content.get_tensor(name) for name in names}
     except UserError:
         raise
@@ -123,11 +123,11 @@ def _read_file(file: Path) -> dict[str, "Tensor"]:
 
 
 def _refuse_long_header(file: Path) -> None:
-    """The first eight bytes say how much would be parsed: look at them before anything is."""
+    """Checks the header length, in the first eight bytes, before anything is parsed."""
     with file.open("rb") as stream:
         length = int.from_bytes(stream.read(8), "little")
     if length > MOST_HEADER_BYTES:
         raise UserError(
-            f"{file}: claims a header of {length} bytes, but at most {MOST_HEADER_BYTES} are read; "
+            f"{file}: header of {length} bytes; the limit is {MOST_HEADER_BYTES}; "
             "the file is damaged or not a safetensors file"
         )

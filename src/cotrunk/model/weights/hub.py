@@ -1,4 +1,4 @@
-"""A model's files from Hugging Face: out of the local cache, else downloaded into it."""
+"""A model's files from Hugging Face: from the local cache, else downloaded."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -59,13 +59,13 @@ def _downloaded(model: str, place: str, *, files: Sequence[str] = HUB_FILES) -> 
     from huggingface_hub import HfApi, snapshot_download
 
     try:
-        # Asked first because it takes a timeout: an unreachable hub is known in seconds.
+        # First, because it has a timeout: an unreachable hub is found in seconds.
         commit = HfApi().model_info(model, timeout=SECONDS_TO_ANSWER).sha
         return Path(snapshot_download(model, revision=commit, allow_patterns=list(files)))
-    except Exception as error:  # the HTTP library below the hub, and its errors, changed twice
+    except Exception as error:  # the hub's HTTP library and its errors have changed twice
         raise UserError(
             f"{place}: not 'minilm', 'random:<shape>' or a folder, "
-            f"and as a Hugging Face model {_reason(error)}{did_you_mean(model, ['minilm'])}"
+            f"and as a Hugging Face model: {_reason(error)}{did_you_mean(model, ['minilm'])}"
         ) from error
 
 
@@ -79,19 +79,19 @@ def _reason(error: Exception) -> str:
 
     match error:
         case HFValidationError():
-            return "it is not spelt like one (owner/name)"
+            return "the name must have the form owner/name"
         case GatedRepoError():
-            return "it is gated: ask for access on its page, then run: hf auth login"
+            return "it is gated: request access on its page, then run: hf auth login"
         case RepositoryNotFoundError():
-            return "it does not exist, or is private"
+            return "it does not exist or is private"
         case OfflineModeIsEnabled():
-            return "it is not in the local cache while HF_HUB_OFFLINE is set"
+            return "it is not in the local cache, and HF_HUB_OFFLINE is set"
     said = (str(error).splitlines() or [""])[0]
     return f"it is not in the local cache and cannot be downloaded ({said})"
 
 
 def _is_complete(folder: Path) -> bool:
-    """Another program may have fetched a part: weights without tokenizer, or some shards."""
+    """Other programs may have downloaded only some of the files."""
     try:
         weight_files(folder)
         tokenizer_file(folder)

@@ -1,4 +1,4 @@
-"""What a network starts from: pretrained tensors where there are any, else keyed random values."""
+"""Initial weights: pretrained tensors if there are any, else keyed random values."""
 
 import hashlib
 from collections.abc import Collection, Mapping
@@ -14,11 +14,10 @@ from cotrunk.model.sharing.place import Place
 def initialise(
     network: Network, tensors: Mapping[str, Tensor], *, seed: int, reset: Collection[str] = ()
 ) -> dict[str, Place]:
-    """Fill every parameter; all copies of one module start equal. Returns what was drawn afresh.
+    """Fill every parameter; all copies of a module start equal. Returns those drawn at random.
 
-    A drawn value is a function of the seed and of the module's place alone: neither the other
-    tasks nor the number of copies change it. The places ``reset`` are drawn although there are
-    tensors.
+    A random value depends only on the seed and the module's place, not on the other tasks or the
+    number of copies. The places ``reset`` are drawn even if there are tensors for them.
     """
     drawn: dict[str, Place] = {}
     for place, owned in network.places():
@@ -49,13 +48,13 @@ def _draw(module: nn.Module, name: str, parameter: Tensor, place: Place, seed: i
 
 
 def generator(seed: int, key: str) -> torch.Generator:
-    """A stream of its own for every (seed, key)."""
+    """A separate random stream for every (seed, key)."""
     digest = hashlib.sha256(f"{seed}:{key}".encode()).digest()
     return torch.Generator().manual_seed(int.from_bytes(digest[:7], "little"))
 
 
 def _centre_heads(network: Network) -> None:
-    """A head starts where its kind says, such as the middle of the range of a score."""
+    """Set the output biases that kinds ask for, such as the middle of a score's range."""
     for name, task in network.tasks.items():
         bias = task.labels.initial_bias()
         if bias is None:

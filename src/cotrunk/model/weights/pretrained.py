@@ -1,4 +1,4 @@
-"""Find an encoder by what the user wrote: a name, a folder, or a Hugging Face id."""
+"""Loads an encoder by name, folder, or Hugging Face id."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,12 +32,12 @@ MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9d
 
 @dataclass(frozen=True, eq=False)
 class Pretrained:
-    """An encoder at hand: its shape, its tensors under our names, and its tokenizer.
+    """A loaded encoder: its shape, its tensors under our names, and its tokenizer file.
 
-    ``tensors`` is empty for random weights and lacks ``pooler.*`` where the files hold none, and
-    ``mlm.*``, the head for masked words, where ``masked_head_problem`` says why.
-    ``tokenizer`` is a tokenizer.json, vocab.txt or vocab.json, and None for random weights.
-    ``digest`` is the SHA-256 of the weights, empty for random ones.
+    ``tensors`` is empty for random weights. It has no ``pooler.*`` if the files have none, and no
+    ``mlm.*`` (the head for masked words) if ``masked_head_problem`` gives a reason.
+    ``tokenizer`` is a tokenizer.json, vocab.txt or vocab.json; None for random weights.
+    ``digest`` is the SHA-256 of the weights; empty for random weights.
     """
 
     name: str
@@ -72,14 +72,14 @@ def find(weights: str, *, base: Path) -> Pretrained:
 
 
 def load_tokenizer(pretrained: Pretrained) -> Tokenizer:
-    """The tokenizer that belongs to the encoder; it neither cuts nor pads."""
+    """The encoder's tokenizer, without truncation and padding."""
     if pretrained.tokenizer is None:
         return character_tokenizer(pretrained.shape.family)
     tokenizer = read_tokenizer(pretrained.tokenizer)
     highest = max(tokenizer.get_vocab(with_added_tokens=True).values(), default=0)
     if highest >= pretrained.shape.vocabulary:
         raise UserError(
-            f"{pretrained.tokenizer}: has a token of id {highest}, "
-            f"but config.json gives a vocabulary of {pretrained.shape.vocabulary}"
+            f"{pretrained.tokenizer}: has the token id {highest}, "
+            f"but config.json has vocab_size = {pretrained.shape.vocabulary}"
         )
     return tokenizer

@@ -1,4 +1,4 @@
-"""Published tensor names of the BERT family, and ours: one table, read in both directions."""
+"""Maps published tensor names of the BERT family to ours and back."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from cotrunk.model.encoder.shape import (
     tensor_sizes,
 )
 
-# Our module: the published modules whose rows it stacks. "{}" is the depth.
+# Our module -> the published modules whose rows it stacks. "{}" is the depth.
 Table = Mapping[str, tuple[str, ...]]
 
 _BERT: Table = {
@@ -64,20 +64,20 @@ _DISTILBERT: Table = {
 }
 TABLES: dict[Family, Table] = {"bert": _BERT, "roberta": _ROBERTA, "distilbert": _DISTILBERT}
 
-# The output layer of masked language modelling. Most files leave it out: it is the word table.
+# The output layer of masked language modelling. Most files omit it: it is the word table.
 DECODERS: dict[Family, str] = {
     "bert": "cls.predictions.decoder.weight",
     "roberta": "lm_head.decoder.weight",
     "distilbert": "vocab_projector.weight",
 }
 
-# A model with a head on top puts these before the names of its encoder.
+# Prefixes of the encoder's tensors in models with a head.
 PREFIXES = ("model.", "bert.", "roberta.", "distilbert.")
 
 # Old conversions from TensorFlow call a norm's weight gamma and its bias beta.
 OLD_NAMES = {".gamma": ".weight", ".beta": ".bias"}
 
-# What published checkpoints hold beside the encoder: index buffers and the heads of other tasks.
+# Tensors besides the encoder in published checkpoints: index buffers and heads.
 IGNORED = (
     "embeddings.position_ids",
     "embeddings.token_type_ids",
@@ -92,16 +92,16 @@ IGNORED = (
 )
 
 POOLER, MASKED_HEAD = "pooler.", "mlm."
-"""Prefixes of what published weights may lack."""
+"""Prefixes of tensors that published weights may lack."""
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
 def from_hugging_face(tensors: Mapping[str, Tensor], shape: Shape, place: str) -> dict[str, Tensor]:
-    """Our float32 tensors, copied out of the published ones.
+    """Our float32 tensors, copied from the published ones.
 
-    The pooler may be absent, and so may ``mlm``, the head that predicts masked words: it is left
-    out where it has a problem, because most runs do not need it.
+    The pooler may be missing. ``mlm``, the head for masked words, is omitted if it has a problem,
+    because most runs do not need it.
     """
     sources = _sources(shape)
     given = {_plain(name): name for name in tensors}
@@ -117,10 +117,10 @@ def from_hugging_face(tensors: Mapping[str, Tensor], shape: Shape, place: str) -
 
 
 def masked_head_problem(tensors: Mapping[str, Tensor], shape: Shape) -> str | None:
-    """Why the published tensors give no head for masked words, or None if they do.
+    """Why the published tensors have no usable head for masked words; None if they have one.
 
-    Our head is always tied to the word table. One that was trained with an output layer of its own
-    would be wrong with it, so it is not used; the encoder below it is as good as any.
+    Our head is always tied to the word table, so one that was trained with a separate output layer
+    cannot be used.
     """
     given = {_plain(name): tensors[name] for name in tensors}
     sources = {n: parts for n, parts in _sources(shape).items() if n.startswith(MASKED_HEAD)}
@@ -129,9 +129,9 @@ def masked_head_problem(tensors: Mapping[str, Tensor], shape: Shape) -> str | No
         return "the weights have no head for masked words"
     for part, size in sizes.items():
         if part not in given:
-            return f"the weights' head for masked words lacks {part}"
+            return f"the weights' head for masked words has no {part}"
         if tuple(given[part].shape) != size or given[part].dtype not in FLOATS:
-            return f"{part} of the weights is not {list(size)} numbers"
+            return f"{part} of the weights is not a float tensor of shape {list(size)}"
     (words,) = TABLES[shape.family]["embeddings.words"]
     table = given.get(f"{words}.weight")
     if table is not None and decoder in given and not torch.equal(given[decoder], table):
@@ -140,8 +140,8 @@ def masked_head_problem(tensors: Mapping[str, Tensor], shape: Shape) -> str | No
 
 
 def to_hugging_face(tensors: Mapping[str, Tensor], shape: Shape) -> dict[str, Tensor]:
-    """Copies under the names of the bare published encoder, without a prefix; those with a head for
-    masked words get the names of its published model, such as BertForMaskedLM.
+    """Copies under the published names: those of the bare encoder, or with a head for masked words
+    those of a model such as BertForMaskedLM.
     """
     sources, has_head = _sources(shape), any(name.startswith(MASKED_HEAD) for name in tensors)
     absent = (POOLER,) if has_head else (POOLER, MASKED_HEAD)
@@ -149,8 +149,8 @@ def to_hugging_face(tensors: Mapping[str, Tensor], shape: Shape) -> dict[str, Te
     unknown = tensors.keys() - sources.keys()
     if missing or unknown:
         raise ValueError(
-            f"a {shape.family} encoder of {shape.layers} layers lacks {sorted(missing)} "
-            f"and has no place for {sorted(unknown)}"
+            f"a {shape.family} encoder of {shape.layers} layers: missing {sorted(missing)}, "
+            f"unknown {sorted(unknown)}"
         )
     prefix = f"{shape.family}." if has_head else ""
     return {
@@ -196,15 +196,15 @@ def _plain(name: str) -> str:
 def _refuse_differences(
     tensors: Mapping[str, Tensor], given: Mapping[str, str], sizes: Mapping[str, Size], place: str
 ) -> None:
-    """All that keeps ``tensors`` from being this encoder, in one error."""
+    """Compare ``tensors`` with the encoder's shape; reports all differences in one error."""
     present = [part for part in sizes if part in given]
     found = {part: tensors[given[part]] for part in present}
     beside = [name for name in tensors if not _plain(name).startswith(IGNORED)]
     findings = {
         "missing tensors": [part for part in sizes if part not in given],
         "unknown tensors": [repr(name) for name in beside if _plain(name) not in sizes],
-        "tensors given twice": [repr(name) for name in beside if given[_plain(name)] != name],
-        "tensors of another size than config.json says": [
+        "duplicate tensors": [repr(name) for name in beside if given[_plain(name)] != name],
+        "tensors whose size differs from config.json": [
             f"{part} {list(tensor.shape)} instead of {list(sizes[part])}"
             for part, tensor in found.items()
             if tuple(tensor.shape) != sizes[part]

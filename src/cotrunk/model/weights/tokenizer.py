@@ -1,4 +1,4 @@
-"""Tokenizers from the files of a model folder, and a small one that needs no file."""
+"""Tokenizers from a model folder, and a character tokenizer for random weights."""
 
 import string
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ ROBERTA_TOKENS = {
 
 
 def tokenizer_file(folder: Path) -> Path:
-    """The file a folder's tokenizer is read from: tokenizer.json, else its bare vocabulary."""
+    """The tokenizer file of a folder: tokenizer.json, else a vocabulary."""
     for name, beside in (
         ("tokenizer.json", ()),
         ("vocab.txt", ()),
@@ -43,7 +43,7 @@ def tokenizer_file(folder: Path) -> Path:
 
 
 def read_tokenizer(file: Path) -> Tokenizer:
-    """The tokenizer of a file that ``tokenizer_file`` found; it neither cuts nor pads."""
+    """The tokenizer of a file from ``tokenizer_file``, without truncation and padding."""
     readers = {"tokenizer.json": _from_json, "vocab.txt": _word_piece, "vocab.json": _byte_pairs}
     try:
         tokenizer = readers[file.name](file)
@@ -57,7 +57,7 @@ def read_tokenizer(file: Path) -> Tokenizer:
 
 
 def character_tokenizer(family: Family) -> Tokenizer:
-    """Lower-cased ASCII, one token per character; a word with any other letter is unknown."""
+    """Lower-cased ASCII, one token per character; a word with any other character is unknown."""
     tokens = ROBERTA_TOKENS if family == "roberta" else BERT_TOKENS
     letters = string.ascii_lowercase + string.digits
     pieces = [*tokens.values(), *letters, *string.punctuation, *(f"##{one}" for one in letters)]
@@ -123,7 +123,7 @@ def _roberta_frame(
 
 
 def _options(folder: Path) -> dict[str, object]:
-    """What tokenizer_config.json says over special_tokens_map.json, where they exist."""
+    """The options of both files, if they exist; tokenizer_config.json has priority."""
     files = (folder / "special_tokens_map.json", folder / "tokenizer_config.json")
     return {
         key: value for file in files if file.is_file() for key, value in read_json(file).items()
@@ -143,7 +143,7 @@ def _add_special(tokenizer: Tokenizer, tokens: Mapping[str, str]) -> None:
     missing = [token for token in tokens.values() if tokenizer.token_to_id(token) is None]
     if missing:
         # Added tokens would get new ids, beyond the rows of the word table.
-        raise ValueError(f"the vocabulary lacks {', '.join(missing)}")
+        raise ValueError(f"the vocabulary has no {', '.join(missing)}")
     tokenizer.add_special_tokens(
         [AddedToken(token, special=True, normalized=False) for token in tokens.values()]
     )

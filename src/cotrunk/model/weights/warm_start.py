@@ -1,4 +1,4 @@
-"""Start a network from a trained one of another plan: each owner copies what its tasks had."""
+"""Starts a network from a trained one with another plan (``train.init_from``)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -20,9 +20,9 @@ from cotrunk.model.sharing.plan import SERVES_SOME
 
 @torch.no_grad()
 def warm_start(network: Network, source: Network) -> list[str]:
-    """Copy every module whose owners had one owner before; returns the names of the others.
+    """Copy every module whose tasks shared one copy before; returns the names of the others.
 
-    A module is copied as a whole or not at all: half of a trained head is of no use.
+    A module is copied completely or not at all.
     """
     _refuse_other_parts(network, source)
     fresh: list[str] = []
@@ -50,20 +50,21 @@ def _tensors(
     """The parameters of the one copy that served the group's tasks."""
     known = group & set(source.tasks)
     serving = [name for name, owners in old.owners.items() if owners & known]
-    if not known:  # a new task: it starts from the trunk all others share, if they do
+    if not known:  # new tasks start from the copy that all others share
         serving = list(old)
     if not serving:
         return {}
     if len(serving) > 1:
         raise UserError(
-            f"train.init_from: {place.name} of {group_name(group)} was {len(serving)} copies "
-            f"({', '.join(serving)}); copies cannot be merged: start from a run that shares more"
+            f"train.init_from: {group_name(group)} share {place.name}, but in the run it has "
+            f"{len(serving)} copies ({', '.join(serving)}), which cannot be merged; "
+            "start from a run that shares more"
         )
     return dict(old[serving[0]].named_parameters())
 
 
 def _refuse_other_parts(network: Network, source: Network) -> None:
-    """What the run has and this plan has not, or has otherwise, could only be thrown away."""
+    """Every place of the run must be in this plan, with the same options."""
     lost = [
         place.name
         for place in source.plan.places
@@ -71,8 +72,8 @@ def _refuse_other_parts(network: Network, source: Network) -> None:
     ]
     if lost:
         raise UserError(
-            f"train.init_from: the run has {', '.join(lost)}, and this plan has not; "
-            "write sharing as it is there, and change only who owns what"
+            f"train.init_from: the run has {', '.join(lost)}, but this plan does not; "
+            "only the owners in [sharing] may differ"
         )
     now = {place.name: place for place in network.plan.places}
     for old in source.plan.places:
@@ -81,7 +82,7 @@ def _refuse_other_parts(network: Network, source: Network) -> None:
             had = ", ".join(f"{key} = {value}" for key, value in (old.options or {}).items())
             raise UserError(
                 f"train.init_from: {old.part} of the run has {had}; "
-                "write the same, only who owns it may differ"
+                "use the same values; only its owners may differ"
             )
 
 
@@ -93,7 +94,7 @@ def difference(
     template: Template,
     pair_formats: Mapping[str, PairFormat],
 ) -> float:
-    """How far apart two networks' outputs are at most, on rows of random tokens."""
+    """The largest difference of two networks' outputs, on rows of random tokens."""
     random = np.random.default_rng(0)
     largest = 0.0
     for task in tasks:
@@ -117,12 +118,12 @@ def difference(
 
 
 def have_same_heads(one: Network, other: Network, task: str) -> bool:
-    """Else there are no outputs to compare."""
+    """Whether the outputs of two networks can be compared."""
     return _heads_for(one, task) == _heads_for(other, task)
 
 
 def _heads_for(network: Network, task: str) -> list[tuple[Task, HeadPlan]]:
-    """The task and those it reads, as far as they decide about outputs."""
+    """The task and those it reads, without dropout, which does not affect outputs."""
     plans = network.head_plans
     return [
         (
