@@ -70,7 +70,7 @@ def test_predict_writes_a_course_file_for_each_task(cotrunk, run):
 
 PREDICTIONS = [
     ("no such file", "nothing.csv", [], "nothing.csv: no such file"),
-    ("a folder", "run", [], "run: is a folder; name a file"),
+    ("a folder", "run", [], "run: is a folder; give a file"),
     ("an unknown format", "toy.toml", [], "the extension must be one of"),
     ("an empty file", "empty.csv", [], "empty.csv: the file is empty"),
     ("a file that is not text", "binary.csv", [], "is a binary file"),
