@@ -1,4 +1,4 @@
-"""Two million rows beside twenty thousand: memory, start-up, and rows tokenised in a CPU second."""
+"""2,000,000 rows compared with 20,000: memory, start-up time, rows tokenised per CPU second."""
 
 import csv
 import random
@@ -54,8 +54,8 @@ train = "{file}"
 
 @dataclass(frozen=True)
 class Run:
-    """``peak`` is in MB, ``together`` with the processes that it started, as often as one looks;
-    ``seconds`` are from the start of the process to its first step.
+    """``peak``: memory in MB; ``together``: including child processes, sampled; ``seconds``: from
+    the start of the process to its first step.
     """
 
     peak: float
@@ -106,7 +106,7 @@ def _train(file: Path, *, steps: int) -> Run:
                 time.sleep(LOOK_EVERY)
         if run.returncode:
             raise RuntimeError(f"training ended with code {run.returncode}")
-        # With one step to make, nothing is written there after it.
+        # With one step, that step is the last write to the file.
         seconds = (out / "metrics.jsonl").stat().st_mtime - begun
         peak = float(told.read_text().split()[-1])
     return Run(peak, together, seconds)
@@ -124,9 +124,9 @@ def _resident(process: int) -> float:
 
 
 def _tokenising(bench: Bench, name: str, task: Task, words: list[str]) -> Iterator[Result]:
-    """A file checked, tokenised and stored, on all cores, beside tokenising its texts alone.
+    """A file checked, tokenised and cached on all cores, compared with only tokenising its texts.
 
-    The peer gets the first rows only: what it does in a second does not depend on their number.
+    The peer gets only the first rows: its rows per second do not depend on their number.
     """
     tokenizer = load_tokenizer(find("minilm", base=Path.cwd()))
     ours, peer = [], []
@@ -150,7 +150,7 @@ def _columns(task: Task) -> tuple[str, ...]:
 
 
 def _words(bench: Bench) -> list[str]:
-    """As often as they occur."""
+    """All words of the training texts, with repetitions."""
     settings = settings_of(bench)
     rows = (
         row
@@ -162,7 +162,7 @@ def _words(bench: Bench) -> list[str]:
 
 
 def _write(path: Path, task: Task, words: list[str], rows: int) -> Path:
-    """Every tenth text has a word that no other has, every thirtieth one of another script."""
+    """Every 10th text has a unique word, every 30th a non-ASCII one."""
     chance = random.Random(0)
     labels = len(task.classes) or 2
 

@@ -232,7 +232,7 @@ def test_top_layers_that_are_reset_start_afresh_and_no_others(toy):
             "is not divisible by sharing.pal.heads = 4; the nearest divisible sizes are 8 or 12",
         ),
         (["sharing.pal.size=8", "sharing.pal.heads=2", "sharing.pal.who=S I"], "must be one token"),
-        (["tasks.same.pair=cosine"], 'pair = "cosine" answers a score, but the kind is binary'),
+        (["tasks.same.pair=cosine"], 'tasks.same.pair = "cosine" needs kind = "score" and a range'),
         (
             ["tasks.alike.pair=cosine", "tasks.alike.reads=['mood']"],
             'tasks.alike.reads needs a head with layers, but pair = "cosine" has none; use "all"',
