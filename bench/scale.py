@@ -98,9 +98,12 @@ def _train(file: Path, *, steps: int) -> Run:
         config.write_text(CONFIG.format(steps=steps, file=file.as_posix()))
         begun = time.time()
         command = [sys.executable, "-c", PEAK, "train", str(config), "--out", str(out), "--json"]
-        told, together = Path(place) / "told", 0.0
+        output, together = Path(place) / "output", 0.0
         silent = subprocess.DEVNULL
-        with told.open("w") as words, subprocess.Popen(command, stdout=words, stderr=silent) as run:
+        with (
+            output.open("w") as words,
+            subprocess.Popen(command, stdout=words, stderr=silent) as run,
+        ):
             while run.poll() is None:
                 together = max(together, _resident(run.pid))
                 time.sleep(LOOK_EVERY)
@@ -108,7 +111,7 @@ def _train(file: Path, *, steps: int) -> Run:
             raise RuntimeError(f"training ended with code {run.returncode}")
         # With one step, that step is the last write to the file.
         seconds = (out / "metrics.jsonl").stat().st_mtime - begun
-        peak = float(told.read_text().split()[-1])
+        peak = float(output.read_text().split()[-1])
     return Run(peak, together, seconds)
 
 
@@ -163,15 +166,15 @@ def _words(bench: Bench) -> list[str]:
 
 def _write(path: Path, task: Task, words: list[str], rows: int) -> Path:
     """Every 10th text has a unique word, every 30th a non-ASCII one."""
-    chance = random.Random(0)
+    rng = random.Random(0)
     labels = len(task.classes) or 2
 
     def text(number: int) -> str:
-        drawn = chance.choices(words, k=chance.randint(*WORDS_PER_TEXT))
+        drawn = rng.choices(words, k=rng.randint(*WORDS_PER_TEXT))
         if not number % 10:
-            drawn.append(f"w{chance.getrandbits(40):x}")
+            drawn.append(f"w{rng.getrandbits(40):x}")
         if not number % 30:
-            drawn.append(chance.choice(FOREIGN))
+            drawn.append(rng.choice(FOREIGN))
         return " ".join(drawn)
 
     with path.open("w", newline="", encoding="utf-8") as file:
@@ -179,7 +182,7 @@ def _write(path: Path, task: Task, words: list[str], rows: int) -> Path:
         table.writerow(["id", *_columns(task), "label"])
         for number in range(rows):
             texts = [text(task.texts * number + side) for side in range(task.texts)]
-            table.writerow([f"{chance.getrandbits(100):025x}", *texts, number % labels])
+            table.writerow([f"{rng.getrandbits(100):025x}", *texts, number % labels])
     return path
 
 
