@@ -1,1 +1,1 @@
-"""How fast we are beside others on this machine: ``python -m bench``."""
+"""Benchmarks of Cotrunk against other libraries: ``python -m bench``."""

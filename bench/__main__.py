@@ -1,4 +1,4 @@
-"""``python -m bench``: every comparison, a table, and results/bench.json."""
+"""Runs all comparisons, prints a table and writes results/bench.json."""
 
 import argparse
 import gc
@@ -46,7 +46,7 @@ def main() -> int:
     warnings.simplefilter("ignore")  # the peers' own
     logging.disable(logging.WARNING)
     if is_busy([spend(lambda: time.sleep(1))]):
-        say("others compute on this machine: intervals will be wide")
+        say("other processes are using this machine: intervals will be wide")
     bench, commit = Bench(chosen.data, chosen.quick), commit_of(Path(__file__).parent)
     how = {
         "threads": chosen.threads,
@@ -55,7 +55,7 @@ def main() -> int:
         "torch": torch.__version__,
     }
     if dropped := [one["name"] for one in _kept(chosen.out) if not how.items() <= one.items()]:
-        say(f"{chosen.out}: {len(dropped)} results were measured otherwise; they will go")
+        say(f"{chosen.out}: replacing {len(dropped)} results of other settings")
     say(f"{'':30}{'ours':>10}{'peer':>10}  {'ratio':>6}  interval")
     with tempfile.TemporaryDirectory() as cache:
         os.environ["COTRUNK_CACHE"] = cache
@@ -67,13 +67,13 @@ def main() -> int:
             except ModuleNotFoundError as error:
                 if str(error.name).split(".")[0] in ("bench", "cotrunk"):
                     raise
-                say(f"{name:30}left out: {error.name} is not installed")
+                say(f"{name:30}skipped: {error.name} is not installed")
             gc.collect()
     return 0
 
 
 def keep(result: Result, file: Path, how: dict[str, Any], commit: str) -> None:
-    """In place of an older result of that name; of other names stay those measured alike."""
+    """Replaces an older result of that name, and drops those with other settings."""
     file.parent.mkdir(exist_ok=True)
     alike = [one for one in _kept(file) if how.items() <= one.items()]
     found = {one["name"]: one for one in alike} | {

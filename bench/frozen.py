@@ -1,4 +1,4 @@
-"""A study of heads on a frozen encoder: every text is encoded once, however many runs follow."""
+"""Several runs with a frozen encoder: every text is encoded once for all of them."""
 
 import statistics
 import tempfile
@@ -16,9 +16,9 @@ EPOCHS = 10
 
 
 def study(bench: Bench) -> Iterator[Result]:
-    """Runs at 8 learning rates, 10 epochs each, beside `transformers` encoding in every epoch.
+    """Runs at 8 learning rates, 10 epochs each; `transformers` encodes in every epoch.
 
-    Ours is timed whole, from an empty cache; one of the peer's 80 epochs is, and multiplied.
+    Ours is timed completely, from an empty cache; of the peer one epoch is timed, times 80.
     """
     with tempfile.TemporaryDirectory() as folder:
         few = _few(bench, Path(folder))
@@ -34,7 +34,7 @@ def study(bench: Bench) -> Iterator[Result]:
 
 
 def _few(bench: Bench, folder: Path) -> Bench:
-    """The same work on the first rows of the course's files; the sample is small as it is."""
+    """The same work on the first rows of the course's files; the sample is small already."""
     if bench.data is None:
         return bench
     rows = 128 if bench.quick else 384
@@ -60,7 +60,7 @@ def _study(bench: Bench) -> None:
 
 
 class _Reencoding:
-    """An epoch in which `transformers` encodes every batch again, and only heads learn."""
+    """An epoch in which `transformers` encodes every batch again and trains only the heads."""
 
     def __init__(self, bench: Bench) -> None:
         stage = stage_of(bench, "encoder.pooling=cls")

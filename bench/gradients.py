@@ -1,4 +1,4 @@
-"""The price of gradient surgery, in time and memory, beside two other ways to do it."""
+"""Time and memory of gradient surgery, compared with a plain sum and other libraries."""
 
 import json
 import random
@@ -54,7 +54,7 @@ def against_sum(bench: Bench) -> Iterator[Result]:
 
 
 def _peak(bench: Bench, change: str) -> float:
-    """MB. Not from ``getrusage``: there a child starts at the peak of its parent."""
+    """Peak memory in MB. Not from ``getrusage``: a child inherits its parent's peak."""
     data = str(bench.data) if bench.data else None
     about = json.dumps([data, change, torch.get_num_threads()])
     run = subprocess.run(
@@ -69,9 +69,9 @@ def against_torchjd(bench: Bench) -> Iterator[Result]:
 
 
 def torchjd_steps(bench: Bench) -> Work:
-    """On our own packed network, one task at a time: its derivatives are not made for vmap.
+    """On our packed network, one task at a time: our custom backward does not support vmap.
 
-    The word table is left out, which spares the peer three gradients of its size.
+    Without the word table, which saves the peer three gradients of its size.
     """
     from torchjd.aggregation import PCGrad
     from torchjd.autojac import jac_to_grad, mtl_backward
@@ -91,10 +91,10 @@ def torchjd_steps(bench: Bench) -> Work:
 
 
 def against_flattening(bench: Bench) -> Iterator[Result]:
-    """A gradient of each loss by itself, flattened, projected one by one.
+    """One backward per loss, flattened gradients, projected one by one.
 
-    On `transformers` as LibMTL does it; with the waste of its trainer mended; and on our packed
-    network, all rows in one pass, whose graph must be kept for every loss.
+    On `transformers` as in LibMTL; the same without the overhead of its trainer; and on our packed
+    network with all rows in one pass, whose graph is retained for every loss.
     """
     peers: list[tuple[str, Make, int]] = [
         ("libmtl", partial(libmtl_steps, bench), 6),
@@ -118,9 +118,9 @@ def flattened_packed_steps(bench: Bench) -> Work:
 
 
 class LibMTL(PaddedSteps):
-    """A padded pass of `transformers` for each task, their losses going back one by one.
+    """A padded forward pass of `transformers` per task, and one backward per loss.
 
-    LibMTL's trainer chains their graphs. If not ``chained``, each goes back through its own alone.
+    LibMTL's trainer chains the graphs; if not ``chained``, each backward runs through its own only.
     """
 
     def __init__(self, stage: Stage, encoder: nn.Module, *, chained: bool) -> None:
@@ -138,8 +138,8 @@ class LibMTL(PaddedSteps):
 
 
 def chain(losses: list[Tensor]) -> list[Tensor]:
-    """The losses written into one tensor, in place, and read again: each goes back through the
-    graphs of all, with zeros but in its own, so that they must be retained.
+    """The losses written into one tensor in place, as in LibMTL: each backward then runs through
+    the graphs of all losses, which must be retained.
     """
     vector_K = torch.zeros(len(losses))
     for number, loss in enumerate(losses):
@@ -148,8 +148,8 @@ def chain(losses: list[Tensor]) -> list[Tensor]:
 
 
 def flatten(losses: list[Tensor], trunk: list[nn.Parameter]) -> None:
-    """In the order of LibMTL: each task's gradient is copied into a row of its own and cleared in
-    place, and what was projected is summed and written back.
+    """As in LibMTL: each task's gradient is copied into a row and cleared in place, and the sum of
+    the projected rows is written back.
     """
     gradient_KP = torch.zeros(len(losses), sum(p.numel() for p in trunk))
     for gradient_P, loss in zip(gradient_KP, losses, strict=True):
@@ -177,7 +177,7 @@ def trunk_of(network: Network) -> list[nn.Parameter]:
 
 
 class PackedSteps:
-    """Steps on our network in which another way of going back is used."""
+    """Steps on our network with another backward."""
 
     def __init__(
         self,

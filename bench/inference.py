@@ -1,4 +1,4 @@
-"""Encoding texts with trained weights, beside others that hold the same weights."""
+"""Inference, compared with other libraries that have the same weights."""
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -26,11 +26,11 @@ from cotrunk.model.weights.pretrained import find, load_tokenizer, to_hugging_fa
 BATCH = 32
 DEVIATION = 1e-5
 Encode = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""Padded ids, which of them are real, and their segments -> pooled vectors."""
+"""Padded ids, attention mask, segments -> pooled vectors."""
 
 
 class Texts:
-    """A task's rows, our network, and `transformers` with its weights."""
+    """A task's rows, our network, and a `transformers` model with its weights."""
 
     def __init__(
         self, bench: Bench, *changes: str, task: str = "sst", pooling: str = "cls"
@@ -68,7 +68,7 @@ class Texts:
         return outputs(self.network, load, tokens, self.pair_format, self.template, tasks)
 
     def theirs(self, encode: Encode, *, in_order: bool) -> np.ndarray:
-        """Pooled vectors through our head, so that both answer the same question."""
+        """The peer's pooled vectors through our head, so that outputs are comparable."""
         by_length = sorted(range(len(self.rows)), key=lambda i: len(self.joined[i][0]))
         order = list(range(len(self.rows))) if in_order else by_length
         head: Any = self.network.head_of[self.task]
@@ -103,7 +103,7 @@ def against_transformers_by_mean(bench: Bench) -> Iterator[Result]:
 
 
 def _three_files(bench: Bench, pooling: str, *, suffix: str) -> Iterator[Result]:
-    """As many rows of each of the three tasks, one task after the other."""
+    """The same number of rows of each of the three tasks, one task after the other."""
     every = [Texts(bench, task=task, pooling=pooling) for task in OUTPUTS]
     for texts in every:
         _check(texts, texts.torch)
@@ -143,7 +143,7 @@ def int8_against_transformers(bench: Bench) -> Iterator[Result]:
 
 
 def int8_against_onnx(bench: Bench) -> Iterator[Result]:
-    """How fast both are; then how far each is from float32, in its own spread."""
+    """The speed of both, and each one's deviation from float32 outputs."""
     texts = Texts(bench)
     _, rough = _onnx(texts.bert, texts.network.shape)
     exact = texts.ours()["sst"]
@@ -166,8 +166,8 @@ def _deviation(rough: np.ndarray, exact: np.ndarray) -> float:
 def _onnx(encoder: nn.Module, shape: Shape) -> tuple[Encode, Encode]:
     """ONNX Runtime with the encoder's weights: in float32, and in int8.
 
-    Its own optimizer for BERT knows the graph that the older exporter makes of plain attention:
-    the fastest of six that were tried.
+    Its BERT optimizer recognises the graph of eager attention from the older exporter; this was the
+    fastest of six variants.
     """
     import onnx
     from onnxruntime.quantization import quantize_dynamic  # type: ignore[import-untyped]
@@ -182,7 +182,7 @@ def _onnx(encoder: nn.Module, shape: Shape) -> tuple[Encode, Encode]:
             str(plain), model_type="bert", num_heads=shape.heads, hidden_size=shape.width
         )
         if fused.get_fused_operator_statistics()["Attention"] != shape.layers:
-            raise RuntimeError("ONNX Runtime's optimizer did not find the attention")
+            raise RuntimeError("ONNX Runtime's optimizer did not fuse the attention")
         fused.save_model_to_file(str(exact))
         # AVX2 without VNNI: 8-bit weights would overflow.
         quantize_dynamic(
@@ -237,7 +237,7 @@ def _export(encoder: nn.Module, file: Path) -> None:
 
 
 def against_sentence_transformers(bench: Bench) -> Iterator[Result]:
-    """The library's own ``encode`` (it sorts), with the same weights, from text to mean vectors."""
+    """The library's ``encode`` (which sorts by length), from text to mean vectors."""
     from sentence_transformers import SentenceTransformer
     from transformers import BertTokenizerFast
 
@@ -269,7 +269,7 @@ def against_sentence_transformers(bench: Bench) -> Iterator[Result]:
 
 
 def three_tasks(bench: Bench) -> Iterator[Result]:
-    """Three answers about a text beside one, and beside three models' one each."""
+    """Three tasks on a text, compared with one task and with three models."""
     every = ("sst", "para", "sts")
     single = ("tasks.para.text=['sentence1']", "tasks.sts.text=['sentence1']")
     for name, plan in [("S6", "S6"), ("S3-I3", "S3 I3")]:
@@ -296,7 +296,7 @@ def _check(texts: Texts, encode: Encode) -> None:
 def _refuse_deviation(ours: np.ndarray, peer: np.ndarray) -> None:
     apart = np.abs(ours - peer).max()
     if apart > DEVIATION:
-        raise ValueError(f"the answers differ by {apart:.1e}, more than {DEVIATION}")
+        raise ValueError(f"outputs differ by {apart:.1e}, more than {DEVIATION}")
 
 
 FAMILY = {

@@ -1,4 +1,4 @@
-"""What others would write for the same work."""
+"""The same work with other libraries."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -34,7 +34,7 @@ def bert(shape: Shape) -> Any:
 
 
 class OneModel(nn.Module):
-    """`transformers`, one model for all tasks."""
+    """`transformers`: one model for all tasks."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class OneModel(nn.Module):
 
 
 class SharedLow(nn.Module):
-    """`transformers`, a model for each task whose embeddings and lowest layers are one."""
+    """`transformers`: one model per task, with shared embeddings and lowest layers."""
 
     def __init__(self, shape: Shape, shared: int) -> None:
         super().__init__()
@@ -105,9 +105,9 @@ class CourseLayer(nn.Module):
             for linear in (self.q, self.k, self.v)
         )
         score = q @ k.transpose(-1, -2) / math.sqrt(width // self.heads) + bias
-        chance = F.dropout(score.softmax(-1), 0.1, self.training)
-        seen = (chance @ v).transpose(1, 2).reshape(rows, longest, width)
-        x = self.norms[0](x + F.dropout(self.out(seen), 0.1, self.training))
+        probs = F.dropout(score.softmax(-1), 0.1, self.training)
+        attended = (probs @ v).transpose(1, 2).reshape(rows, longest, width)
+        x = self.norms[0](x + F.dropout(self.out(attended), 0.1, self.training))
         inner = self.down(F.gelu(self.up(x)))
         return self.norms[1](x + F.dropout(inner, 0.1, self.training))
 
@@ -134,7 +134,7 @@ def loss_of(task: str, out: Tensor, target_R: Tensor) -> Tensor:
 
 
 class PaddedSteps:
-    """Three padded forward passes, the losses summed, AdamW as it comes; no clipping."""
+    """Three padded forward passes, summed losses, default AdamW, no clipping."""
 
     def __init__(self, stage: Stage, encoder: nn.Module, pooling: str) -> None:
         self.stage, self.encoder, self.pooling = stage, encoder.train(), pooling

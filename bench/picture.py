@@ -1,4 +1,4 @@
-"""results/bench.json as a picture: ``python -m bench.picture`` draws docs/bench.svg."""
+"""Draws results/bench.json as docs/bench.svg: ``python -m bench.picture``."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""From a file to tokens."""
+"""Reading and tokenising files."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +12,7 @@ from cotrunk.model.weights.pretrained import find, load_tokenizer
 
 
 def tokenising(bench: Bench) -> Iterator[Result]:
-    """Three files checked, tokenised and stored, beside tokenising their texts alone."""
+    """Three files checked, tokenised and cached, compared with only tokenising their texts."""
     settings, base = settings_of(bench), Path.cwd()
     tasks, tokenizer = tasks_of(settings), load_tokenizer(find("minilm", base=base))
     rows = 0

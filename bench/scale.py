@@ -1,4 +1,4 @@
-"""Two million rows beside twenty thousand: memory, start-up, and rows tokenised in a CPU second."""
+"""2,000,000 rows compared with 20,000: memory, start-up time, rows tokenised per CPU second."""
 
 import csv
 import random
@@ -54,8 +54,8 @@ train = "{file}"
 
 @dataclass(frozen=True)
 class Run:
-    """``peak`` is in MB, ``together`` with the processes that it started, as often as one looks;
-    ``seconds`` are from the start of the process to its first step.
+    """``peak``: memory in MB; ``together``: including child processes, sampled; ``seconds``: from
+    the start of the process to its first step.
     """
 
     peak: float
@@ -98,17 +98,20 @@ def _train(file: Path, *, steps: int) -> Run:
         config.write_text(CONFIG.format(steps=steps, file=file.as_posix()))
         begun = time.time()
         command = [sys.executable, "-c", PEAK, "train", str(config), "--out", str(out), "--json"]
-        told, together = Path(place) / "told", 0.0
+        output, together = Path(place) / "output", 0.0
         silent = subprocess.DEVNULL
-        with told.open("w") as words, subprocess.Popen(command, stdout=words, stderr=silent) as run:
+        with (
+            output.open("w") as words,
+            subprocess.Popen(command, stdout=words, stderr=silent) as run,
+        ):
             while run.poll() is None:
                 together = max(together, _resident(run.pid))
                 time.sleep(LOOK_EVERY)
         if run.returncode:
             raise RuntimeError(f"training ended with code {run.returncode}")
-        # With one step to make, nothing is written there after it.
+        # With one step, that step is the last write to the file.
         seconds = (out / "metrics.jsonl").stat().st_mtime - begun
-        peak = float(told.read_text().split()[-1])
+        peak = float(output.read_text().split()[-1])
     return Run(peak, together, seconds)
 
 
@@ -124,9 +127,9 @@ def _resident(process: int) -> float:
 
 
 def _tokenising(bench: Bench, name: str, task: Task, words: list[str]) -> Iterator[Result]:
-    """A file checked, tokenised and stored, on all cores, beside tokenising its texts alone.
+    """A file checked, tokenised and cached on all cores, compared with only tokenising its texts.
 
-    The peer gets the first rows only: what it does in a second does not depend on their number.
+    The peer gets only the first rows: its rows per second do not depend on their number.
     """
     tokenizer = load_tokenizer(find("minilm", base=Path.cwd()))
     ours, peer = [], []
@@ -150,7 +153,7 @@ def _columns(task: Task) -> tuple[str, ...]:
 
 
 def _words(bench: Bench) -> list[str]:
-    """As often as they occur."""
+    """All words of the training texts, with repetitions."""
     settings = settings_of(bench)
     rows = (
         row
@@ -162,16 +165,16 @@ def _words(bench: Bench) -> list[str]:
 
 
 def _write(path: Path, task: Task, words: list[str], rows: int) -> Path:
-    """Every tenth text has a word that no other has, every thirtieth one of another script."""
-    chance = random.Random(0)
+    """Every 10th text has a unique word, every 30th a non-ASCII one."""
+    rng = random.Random(0)
     labels = len(task.classes) or 2
 
     def text(number: int) -> str:
-        drawn = chance.choices(words, k=chance.randint(*WORDS_PER_TEXT))
+        drawn = rng.choices(words, k=rng.randint(*WORDS_PER_TEXT))
         if not number % 10:
-            drawn.append(f"w{chance.getrandbits(40):x}")
+            drawn.append(f"w{rng.getrandbits(40):x}")
         if not number % 30:
-            drawn.append(chance.choice(FOREIGN))
+            drawn.append(rng.choice(FOREIGN))
         return " ".join(drawn)
 
     with path.open("w", newline="", encoding="utf-8") as file:
@@ -179,7 +182,7 @@ def _write(path: Path, task: Task, words: list[str], rows: int) -> Path:
         table.writerow(["id", *_columns(task), "label"])
         for number in range(rows):
             texts = [text(task.texts * number + side) for side in range(task.texts)]
-            table.writerow([f"{chance.getrandbits(100):025x}", *texts, number % labels])
+            table.writerow([f"{rng.getrandbits(100):025x}", *texts, number % labels])
     return path
 
 

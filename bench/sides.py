@@ -1,7 +1,7 @@
-"""Each side of a comparison in a process of its own.
+"""Runs each side of a comparison in its own process.
 
-What one does to the allocator, to threads or to caches of its process cannot reach the other, nor
-depend on what was measured before.
+So neither is affected by what the other, or an earlier comparison, did to the allocator, threads
+or caches.
 """
 
 import logging
@@ -19,7 +19,7 @@ import torch
 from bench.timing import Compared, Result, Spent, Work, spend, take_turns
 
 Make = Callable[[], Work]
-"""Module-level, or a ``partial`` of what is: it is called in the other process."""
+"""A module-level function or a ``partial`` of one; it is called in the other process."""
 
 
 def compare_apart(
@@ -30,7 +30,7 @@ def compare_apart(
 
 
 class Side:
-    """Makes its work once, there, and does it whenever asked to."""
+    """A process that creates its work once and runs it on request."""
 
     def __init__(self, make: Make) -> None:
         context = multiprocessing.get_context("spawn")
@@ -69,7 +69,7 @@ class Side:
 
 
 def _serve(pipe: Connection, make: Make, threads: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who asks will end it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends it
     torch.set_num_threads(threads)
     warnings.simplefilter("ignore")  # the peers' own
     logging.disable(logging.WARNING)
@@ -83,5 +83,5 @@ def _serve(pipe: Connection, make: Make, threads: int) -> None:
             except Exception as error:  # raised again on the other end
                 error.add_note(traceback.format_exc())
                 pipe.send(error)
-    except EOFError:  # no more is asked
+    except EOFError:  # the parent is done
         pass

@@ -1,4 +1,4 @@
-"""results/bench.json as a table: ``python -m bench.table`` writes it into docs/speed.md."""
+"""Writes results/bench.json as a table into docs/speed.md: ``python -m bench.table``."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -32,7 +32,7 @@ ROWS = [
     ("read-and-tokenise", "three files read, checked, stored", "tokenizers, their texts alone"),
 ]
 ENOUGH_ROUNDS = 6
-"""For an interval narrower than all that was seen."""
+"""The fewest rounds for an interval narrower than the range."""
 BEGIN, END = "<!-- table -->\n", "<!-- end of table -->\n"
 
 

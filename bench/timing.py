@@ -1,4 +1,4 @@
-"""Interleaved rounds, medians, ratios with their spread."""
+"""Timing in alternating rounds; medians and ratios with intervals."""
 
 import os
 import statistics
@@ -14,16 +14,16 @@ Work = Callable[[], object]
 Compared = Literal["times less", "times"]
 MISSED = 0.05
 PATIENCE = 0.1
-"""Processors that others may use before the machine counts as busy."""
+"""CPU share of other processes above which the machine counts as busy."""
 TICKS = Path("/proc/stat")
 
 
 @dataclass(frozen=True)
 class Result:
     """``ours`` and ``peer`` are medians over rounds; ``ratio`` is the median of the ratios of
-    rounds: peer / ours for ``times less``, else ours / peer. Rounds differ in their rows, but both
-    sides of one have the same; ``ratios`` are those of all rounds. ``kernel`` and ``peer_kernel``
-    are the shares of the CPU time spent in the kernel.
+    rounds: peer / ours for ``times less``, else ours / peer. Rounds have different rows, but both
+    sides of a round have the same; ``ratios`` has one entry per round. ``kernel`` and
+    ``peer_kernel`` are the shares of CPU time spent in the kernel.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Spent:
-    """Seconds; ``kernel`` of ``cpu``; ``others`` of all processors, by processes not ours."""
+    """Seconds; ``kernel`` is part of ``cpu``; ``others``: CPU time of other processes."""
 
     cpu: float
     kernel: float
@@ -65,7 +65,7 @@ def spend(work: Work) -> Spent:
 
 
 def own_seconds() -> float:
-    """CPU time of this process and of those it has waited for."""
+    """CPU time of this process and its finished children."""
     children = os.times()
     return time.process_time() + children.children_user + children.children_system
 
@@ -75,7 +75,7 @@ def kernel_seconds() -> float:
 
 
 def machine_seconds() -> float:
-    """CPU time of all processors that was not idle, what other guests stole included."""
+    """Busy CPU time of all processors, including time stolen by other virtual machines."""
     if not TICKS.exists():
         return own_seconds()
     user, nice, system, _idle, _wait, *rest = map(int, TICKS.read_text().split("\n")[0].split()[1:])
@@ -86,7 +86,7 @@ def machine_seconds() -> float:
 def compare(
     name: str, ours: Work, peer: Work, *, rounds: int, meaning: Compared = "times less"
 ) -> Result:
-    """Two pieces of work in this process."""
+    """Compare two functions in this process."""
     return take_turns(
         name, lambda: spend(ours), lambda: spend(peer), rounds=rounds, meaning=meaning
     )
@@ -100,7 +100,7 @@ def take_turns(
     rounds: int,
     meaning: Compared,
 ) -> Result:
-    """Both in turn, after one round each that does not count; who begins changes every round."""
+    """Alternate both after one warm-up each; the order changes every round."""
     ours(), peer()
     mine: list[Spent] = []
     other: list[Spent] = []
@@ -129,9 +129,8 @@ def take_turns(
 
 
 def ratio_of(above: list[float], below: list[float], *, busy: bool) -> tuple[float, float, float]:
-    """The median ratio of a round and its 95 % interval, from order statistics: whatever the law of
-    the rounds, the k-th least and greatest miss the true median too rarely to matter. On a busy
-    machine, or in fewer than six rounds, all that was seen.
+    """The median ratio of the rounds and its 95 % interval from order statistics, which holds for
+    any distribution. On a busy machine, or with fewer than six rounds, the full range.
     """
     ratios = sorted(a / b for a, b in zip(above, below, strict=True))
     left = 0 if busy else max(0, int(binom.ppf(MISSED / 2, len(ratios), 0.5)) - 1)
@@ -139,7 +138,7 @@ def ratio_of(above: list[float], below: list[float], *, busy: bool) -> tuple[flo
 
 
 def is_busy(times: list[Spent]) -> bool:
-    """Someone else computed on this machine meanwhile."""
+    """Other processes used the machine meanwhile."""
     return sum(s.others for s in times) > PATIENCE * sum(s.wall for s in times)
 
 

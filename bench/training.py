@@ -1,4 +1,4 @@
-"""A step of training, and its share of what the machine's matrix product can do."""
+"""A training step, and its speed as a share of the machine's peak matrix product."""
 
 import statistics
 from collections.abc import Callable, Iterator
@@ -20,12 +20,12 @@ from cotrunk.model.encoder.shape import Shape
 
 PEAK_SIZE, PRODUCTS = 2048, 8
 STEPS = 3
-"""Of a round: batches differ in length, three of them less so."""
+"""Steps per round: three, because batches differ in length."""
 
 
 @dataclass(frozen=True)
 class Race:
-    """Our steps beside those of padded passes, on the same rows."""
+    """Our steps compared with padded passes on the same rows."""
 
     changes: tuple[str, ...]
     peer: Callable[[Shape], nn.Module]
@@ -64,7 +64,7 @@ RACES = {
     "train-individual": Race(
         ("sharing.encoder=I6", "sharing.embeddings=I"), partial(SharedLow, shared=0), rounds=6
     ),
-    # The peer goes without: `transformers` has no projected attention.
+    # The peer has no PALs: `transformers` has no projected attention.
     "train-pals-against-plain": Race(("sharing.pal={size=204, heads=12}",), OneModel, rounds=6),
 }
 
@@ -77,8 +77,8 @@ def gemm_share(bench: Bench) -> Iterator[Result]:
 
 
 def _shares(name: str, stage: Stage, rounds: int) -> Iterator[Result]:
-    """Our operations per second of a step, beside those of large matrix products, one a thread:
-    by torch, as others count it, and by numpy, the faster one where our own layers use it.
+    """Operations per second of a step relative to large matrix products, one per thread: by torch,
+    the usual reference, and by numpy, which our layers use where it is faster.
     """
     steps, a = Steps(stage), torch.randn(PEAK_SIZE, PEAK_SIZE)
     outs = [torch.zeros_like(a) for _ in range(PRODUCTS)]
@@ -114,12 +114,12 @@ def operations(stage: Stage, step: int) -> int:
 
 
 def operations_of(shape: Shape, length_S: Tensor) -> int:
-    """Floating-point operations of the encoder's matrix products, there and back, if all tokens
-    are read; real tokens only.
+    """Floating-point operations of the encoder's matrix products, forward and backward, for all
+    tokens without padding.
     """
     per_token = 2 * (4 * shape.width**2 + 2 * shape.width * shape.inner)
-    looks = 4 * shape.width * int((length_S**2).sum())
-    return 3 * shape.layers * (per_token * int(length_S.sum()) + looks)
+    attention = 4 * shape.width * int((length_S**2).sum())
+    return 3 * shape.layers * (per_token * int(length_S.sum()) + attention)
 
 
 FAMILY: dict[str, Callable[[Bench], Iterator[Result]]] = {

@@ -1,4 +1,4 @@
-"""The work that is timed: three tasks, 32 rows of each a step, on the sample or other data."""
+"""The timed work: three tasks with 32 rows each per step, on the sample or the course's data."""
 
 import os
 import tempfile
@@ -30,7 +30,7 @@ from cotrunk.model.weights.pretrained import find, load_tokenizer
 from cotrunk.runs.events import Finding
 
 BERT_BASE: dict[str, Any] = {"layers": 12, "width": 768, "inner": 3072, "heads": 12}
-# The course's quora-train.csv has rows of the same kind as its dev file, and ten times as many.
+# Of Quora the dev file: the train file has the same kind of rows, but ten times as many.
 FILES = {"sst": "ids-sst-train.csv", "para": "quora-dev.csv", "sts": "sts-train.csv"}
 SAMPLES = {"sst": "sentiment", "para": "paraphrase", "sts": "similarity"}
 
@@ -47,7 +47,7 @@ class Bench:
 
 
 class NoRun:
-    """A run folder that keeps nothing."""
+    """A run folder that writes nothing."""
 
     def append_metrics(self, record: dict[str, Any]) -> None:
         pass
@@ -60,7 +60,7 @@ class NoRun:
 
 @contextmanager
 def empty_cache() -> Iterator[None]:
-    """Nothing was ever tokenised or encoded."""
+    """Within the context the token and feature caches are empty."""
     before = os.environ.get("COTRUNK_CACHE")
     with tempfile.TemporaryDirectory() as empty:
         os.environ["COTRUNK_CACHE"] = empty
@@ -93,7 +93,7 @@ def settings_of(bench: Bench, *changes: str) -> Settings:
 
 
 def stage_of(bench: Bench, *changes: str, sizes: dict[str, Any] | None = None) -> Stage:
-    """A stage of training that begins; ``sizes`` replaces those of MiniLM."""
+    """A new training stage; ``sizes`` replaces those of MiniLM."""
     settings, base = settings_of(bench, *changes), Path.cwd()
     tasks = tasks_of(settings)
     pretrained = find("minilm", base=base)
@@ -123,7 +123,7 @@ def stage_of(bench: Bench, *changes: str, sizes: dict[str, Any] | None = None) -
 
 
 class Steps:
-    """Our steps, one after another."""
+    """Runs our training steps one by one."""
 
     def __init__(self, stage: Stage) -> None:
         self.stage, self.at = stage, Progress()
@@ -134,7 +134,7 @@ class Steps:
 
 @dataclass(frozen=True)
 class Rows:
-    """A task's batch as its sequences, in the order of its rows."""
+    """A task's batch as sequences in row order."""
 
     task: str
     text: Packed
@@ -144,7 +144,7 @@ class Rows:
 
 
 def batches(stage: Stage, step: int) -> Iterator[Rows]:
-    """The rows of one of our steps, for others to read."""
+    """The rows of one of our steps, as input for the peers."""
     forward: Any = stage.forward
     for batch in stage.stream.batches(step):
         pieces = [forward.corpora[batch.task].pieces(row) for row in batch.rows.tolist()]

@@ -29,7 +29,7 @@ ONE_BY_ONE = [
     ),
     (
         ["train.loss_weighting=dwa", "tasks.mood.weight=0"],
-        "train.loss_weighting: dwa needs weights above 0 to begin with; mood has 0",
+        "train.loss_weighting: dwa needs initial weights above 0; mood has 0",
     ),
     (["tasks.mood.loss=mse"], "tasks.mood.loss = 'mse': must be cross-entropy"),
     (["tasks.mood.test=absent.csv"], "tasks.mood.test: there is no file"),

@@ -197,7 +197,7 @@ def test_our_tensors_without_a_place_in_the_family_are_not_dropped_silently():
     with pytest.raises(ValueError, match=r"unknown \['pooler.weight'\]"):
         to_hugging_face({**ours, "pooler.weight": torch.zeros(32, 32)}, shape)
     ours.pop("layers.1.up.bias")
-    with pytest.raises(ValueError, match=r"lacks \['layers.1.up.bias'\]"):
+    with pytest.raises(ValueError, match=r"missing \['layers.1.up.bias'\]"):
         to_hugging_face(ours, shape)
 
 

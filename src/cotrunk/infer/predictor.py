@@ -155,7 +155,7 @@ def _row_faults(task: Task, row: tuple[object, ...]) -> Iterator[str]:
         at = f"[{number}]" if task.texts > 1 else ""
         fault = words_fault(text) if task.labels.reads_words else text_fault(text, "text")
         if reason := fault:
-            yield f"{at}: {reason}; correct it or leave the row out"
+            yield f"{at}: {reason}; fix it or remove the row"
 
 
 def _by_pair_format(

@@ -327,11 +327,11 @@ def starved_tasks(plans: Sequence[Plan]) -> list[Finding]:
 
 
 def unreached_tasks(
-    tasks: Iterable[str], turns: Iterable[str], *, steps: int, whole: int
+    tasks: Iterable[str], batches: Iterable[str], *, steps: int, whole: int
 ) -> list[Finding]:
     """Tasks without a batch in the ``steps`` that max_steps leaves of the ``whole``."""
     left = set(tasks)
-    for task in turns:
+    for task in batches:
         left.discard(task)
         if not left:
             return []

@@ -84,13 +84,13 @@ class RunFolder:
                 raise UserError(
                     f"{path} already has a run; continue it with --resume, or give another folder"
                 )
-        if others := run._belongings():
+        if others := run._existing_files():
             raise UserError(
                 f"{path} has no run.json, but a run would overwrite {others[0]}; "
                 "give another folder"
             )
 
-    def _belongings(self) -> list[Path]:
+    def _existing_files(self) -> list[Path]:
         """Existing files that a run would write."""
         findings = self._document("findings")
         written = [self.metrics, self.timing, findings, self.best, self.final]

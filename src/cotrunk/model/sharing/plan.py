@@ -60,11 +60,11 @@ class Plan:
     def _check_owners(self, place: Place) -> None:
         owned = sorted(task for group in place.partition for task in group)
         some = place.acts in SERVES_SOME
-        asked = set(self.tasks) - (self.tied if place.acts == "vectors" else set())
-        if owned != sorted(set(owned) & asked if some else asked):
+        expected = set(self.tasks) - (self.tied if place.acts == "vectors" else set())
+        if owned != sorted(set(owned) & expected if some else expected):
             raise ValueError(
                 f"{place.name}: every task needs exactly one owner; "
-                f"tasks are {sorted(asked)} but the groups cover {owned}"
+                f"tasks are {sorted(expected)} but the groups cover {owned}"
             )
 
     @property
