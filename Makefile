@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
+# One test process per core, each with one thread: threads of several processes would wait for each other.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n auto
 
 .PHONY: install demo test quick check format bench clean
 
@@ -18,10 +20,10 @@ demo: $(STAMP)  ## train the three plans of Hybrid BERT on the sample data, prin
 	$(BIN)/cotrunk demo
 
 test: $(STAMP)
-	$(BIN)/pytest
+	$(PYTEST)
 
 quick: $(STAMP)  ## the tests of daily work, in under 90 seconds
-	$(BIN)/pytest -m "not slow"
+	$(PYTEST) -m "not slow"
 
 check: $(STAMP)  ## what CI runs
 	$(BIN)/ruff format --check src tests bench tools
