@@ -18,8 +18,9 @@ needs_x86 = pytest.mark.skipif(not at_hand, reason="this torch has no fbgemm")
 with_schemes = pytest.mark.parametrize("scheme", SCHEMES.values(), ids=SCHEMES.keys())
 
 # A linear layer errs by about 1 % of its length, as 63 and 127 steps let it, and a network of
-# three layers has twelve of them: together 1 % x sqrt(12), and half as much again for the tail.
-SHARE = 0.05
+# three layers has twelve of them: together 1 % x sqrt(12). The worst of the rows and outputs of all
+# schemes lies at about twice that, with adapters or without: it depends on the drawn weights.
+SHARE = 0.08
 
 
 def linear(width: int = 48, outputs: int = 32, *, bias: bool = True) -> nn.Linear:
