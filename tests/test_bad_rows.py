@@ -53,7 +53,7 @@ def test_missing_files_are_all_told_before_bad_rows(toy, tmp_path, capsys, comma
     changes = ["tasks.mood.train=gone.csv", "tasks.same.dev=lost.csv"]
     assert main([*command, str(toy), "--set", *changes]) == 2
     said = capsys.readouterr().err
-    for finding in ("tasks.mood.train: there is no file", "tasks.same.dev = 'lost.csv'"):
+    for finding in ("tasks.mood.train: there is no file", "tasks.same.dev: there is no file"):
         assert said.count(finding) == 1
     assert ":2:3 (right)" not in said
 
