@@ -128,7 +128,7 @@ def test_the_best_network_is_saved_with_its_outputs_for_the_dev_rows(toy, tmp_pa
     forward = Live(network, corpora, model.pair_formats, model.template, device)
     for task, corpus in corpora.items():
         np.testing.assert_array_equal(dev[f"{task}.output"].numpy(), forward.outputs(task))
-        np.testing.assert_array_equal(dev[f"{task}.target"].numpy(), corpus.label)
+        np.testing.assert_array_equal(dev[f"{task}.target"].numpy(), np.asarray(corpus.target))
     assert "dev" not in read_checkpoint(run / "final").loaded
 
 
