@@ -78,7 +78,7 @@ def test_a_missing_value_is_unlabelled_and_an_empty_one_is_no_class(tmp_path):
     sparse = Rows(task, Source(tmp_path / "a.jsonl", ("text",), "topics", sparse_labels=True))
     assert [row.target for row in sparse] == [(0, 0, 0), (0, 1, 0)]
     assert sparse.unlabelled == 2
-    with pytest.raises(UserError, match=r"a\.jsonl:2 \(topics\): the label is empty"):
+    with pytest.raises(UserError, match=r"a\.jsonl:2 \(topics\): the label is missing"):
         list(Rows(task, Source(tmp_path / "a.jsonl", ("text",), "topics")))
 
 

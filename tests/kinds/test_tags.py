@@ -184,3 +184,12 @@ def test_the_loss_of_a_word_is_its_cross_entropy():
 def test_a_constant_answer_finds_no_entity_but_may_hit_many_plain_tags():
     assert NER.baseline(np.array([0.0, 0, 1])) == 0
     assert POS.baseline(np.array([0.0, 0, 1, 0])) == 0.75
+
+
+def test_training_files_without_spans_are_told_what_to_set():
+    with pytest.raises(ValueError, match=r"found 'O', 'ORG', 'PER'; set scheme = \"plain\""):
+        Tags().fitted([["O", "PER"], ["ORG"]])
+    with pytest.raises(ValueError, match=r"two or more different tags.*found 'NN'"):
+        Tags(scheme="plain").fitted([["NN", "NN"]])
+    with pytest.raises(ValueError, match="tags must be a list, one for each word; found 'O B-PER'"):
+        Tags().fitted(["O B-PER"])

@@ -23,7 +23,7 @@ def info(arguments: Namespace) -> Document:
         "tasks": {name: part.kind for name, part in settings.tasks.items()},
         "steps": len(steps),
         "finished": run.final.is_dir(),
-        "checkpoints": sorted(path.name for path in run.checkpoints.glob("step-*")),
+        "checkpoints": sorted(path.name for path in run.checkpoints.glob("step-*[0-9]")),
         "best_step": kept.step if kept else None,
         "scores": {task: kept.scores[task] for task in settings.tasks} if kept else {},
         "overall": {key: kept.overall[key] if kept else None for key in ("official", "mean")},

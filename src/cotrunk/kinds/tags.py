@@ -1,6 +1,6 @@
 """A label for each word: entities (``bio``, ``iob1``) or plain tags, such as parts of speech."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isnan
@@ -118,14 +118,33 @@ class Tags(Kind):
     def fitted(self, raw_labels: Iterable[object]) -> Self:
         """The tags that occur; B- and I- of every type, because other files may have the other.
 
-        Invalid tags are left to ``read``, which reports where they are.
+        Single invalid tags are left to ``read``, which reports where they are.
         """
-        seen = {tag for raw in raw_labels if isinstance(raw, list | tuple) for tag in raw}
-        names = sorted(tag for tag in seen if isinstance(tag, str) and tag.strip())
+        seen: dict[str, None] = {}
+        for raw in (raw for raw in raw_labels if not self.is_empty(raw)):
+            if not isinstance(raw, list | tuple):
+                raise ValueError(
+                    f"label: tags must be a list, one for each word; found {shown(raw)}"
+                )
+            seen |= dict.fromkeys(tag for tag in raw if isinstance(tag, str) and tag.strip())
+        names = sorted(seen)
         if self.scheme != "plain":
             types = sorted({tag[1:] for tag in names if prefix_and_type(tag)[1]})
             names = [OUTSIDE, *(prefix + ending for ending in types for prefix in "BI")]
+        if len(names) < 2:
+            raise ValueError(f'classes = "from-train": {self._nothing_to_learn(sorted(seen))}')
         return replace(self, classes=tuple(names))
+
+    def _nothing_to_learn(self, seen: Sequence[str]) -> str:
+        found = ", ".join(map(repr, seen[:LISTED_CLASSES])) or "none"
+        rule = "there must be two or more different tags in the training file"
+        if self.scheme == "plain":
+            return f"{rule}; found {found}"
+        return (
+            f"scheme {self.scheme!r} needs tags such as B-TYPE and I-TYPE in the training file; "
+            f'found {found}; set scheme = "plain" if the tags do not mark spans, '
+            "or list the classes to see which rows are wrong"
+        )
 
     def make_loss(self, name: str, smoothing: float) -> "Loss":
         return self.word.make_loss(name, smoothing)

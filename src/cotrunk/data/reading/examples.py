@@ -316,7 +316,7 @@ def _findings(
         elif name == columns.id and index == len(columns.texts):
             reason = None if type(cell) is int else text_fault(cell, "id")
         elif task.labels.is_empty(cell):
-            reason = "the label is empty"
+            reason = "the label is missing" if cell is None else "the label is empty"
             fix = "fill the cell, or set sparse_labels = true or skip_bad_rows = true"
         else:
             reason, common = _label_fault(task, cells[0], cell), task.labels.lists_classes
