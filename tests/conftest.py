@@ -1,14 +1,15 @@
 """Fixtures for every test: nothing leaks from one to another, and a toy world lies ready."""
 
 import os
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
-from toy import TOY, sentence, write_rows
+import cotrunk
+from toy import TOY, write_toy
 
 # Helpers that assert say what differs, as tests do.
 pytest.register_assert_rewrite("published", "sealed", "sources")
@@ -32,13 +33,34 @@ def own_threads() -> Iterator[None]:
 @pytest.fixture
 def toy(tmp_path: Path) -> Path:
     """The path of a config that trains in seconds: three small tasks, a random tiny encoder."""
-    random = np.random.default_rng(0)
-    for split, count in (("train", 40), ("dev", 24)):
-        single = [[f"{split}{i}", sentence(random), i % 3] for i in range(count)]
-        write_rows(tmp_path / f"mood-{split}.csv", ["id", "sentence", "mood"], single)
-        pairs = [[i, sentence(random), sentence(random), i % 2, i % 6] for i in range(count)]
-        header = ["id", "left", "right", "same", "alike"]
-        write_rows(tmp_path / f"pair-{split}.csv", header, pairs)
-    config = tmp_path / "toy.toml"
-    config.write_text(TOY, encoding="utf-8")
-    return config
+    return write_toy(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def several_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of runs to compare, for reading only; copy a run before changing it.
+
+    ``shared/1`` and ``shared/2`` differ in their seed, ``apart`` in what it shares, ``pairs`` has
+    two of the three tasks, and ``other`` has other dev rows and classes of mood.
+    """
+    config = write_toy(tmp_path_factory.mktemp("several"))
+    head, _, tail = TOY.partition("[tasks.same]")
+    pairs = config.with_name("pairs.toml")
+    pairs.write_text(f"{head.partition('[tasks.mood]')[0]}[tasks.same]{tail}", encoding="utf-8")
+    lines = config.with_name("mood-dev.csv").read_text().splitlines(keepends=True)
+    config.with_name("fewer-dev.csv").write_text("".join(lines[:21]), encoding="utf-8")
+    other = ["tasks.mood.dev=fewer-dev.csv", "tasks.mood.classes=4"]
+    folder = config.parent / "runs"
+    with pytest.MonkeyPatch.context() as environment, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of guards: three steps train nothing
+        environment.setenv("COTRUNK_CACHE", str(config.parent / "cache"))
+        for name, source, changes in (
+            ("shared/1", config, ["train.seed=1"]),
+            ("shared/2", config, ["train.seed=2"]),
+            ("apart", config, ["sharing.encoder=I2"]),
+            ("pairs", pairs, []),
+            ("other", config, other),
+        ):
+            overrides = [*changes, "train.max_steps=3", "train.epochs=2"]
+            cotrunk.train(source, folder / name, overrides=overrides)
+    return folder

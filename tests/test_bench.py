@@ -1,6 +1,7 @@
 """What the bench's numbers rest on: how it takes turns, counts, and keeps what it found."""
 
 import json
+import math
 import os
 from functools import partial
 from pathlib import Path
@@ -9,9 +10,13 @@ import numpy as np
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
+from transformers import AutoTokenizer
 
 from bench.__main__ import keep
 from bench.gradients import chain, flatten
+from bench.plain_tagger import Recipe, encode, read_conll
+from bench.quality import gap_of, unigram_entropy
+from bench.quality import keep as keep_figures
 from bench.sides import Side, compare_apart
 from bench.timing import Result, Spent, ratio_of, take_turns
 from bench.training import operations_of
@@ -24,6 +29,7 @@ from cotrunk.model.head_plan import HeadPlan
 from cotrunk.model.sharing.network import Network
 from cotrunk.model.sharing.places import trunk_places
 from cotrunk.model.sharing.plan import make_plan
+from cotrunk.model.weights.locate import local_folder
 
 
 def noting(place: Path, word: str):
@@ -129,3 +135,36 @@ def test_operations_are_those_that_torch_counts():
         head = 3 * 2 * 5 * shape.width  # forward and both ways back
         out.sum().backward()
     assert operations_of(shape, text.length_S) == counter.get_total_flops() - head
+
+
+def test_the_entropy_of_equally_common_tokens_is_the_logarithm_of_their_number():
+    assert math.isclose(unigram_entropy([3, 5, 8, 9] * 6), math.log(4))
+    assert unigram_entropy([7, 7]) == 0
+
+
+def test_a_gap_has_the_standard_error_of_two_means():
+    found = gap_of([0.5, 0.7], [0.4, 0.4])
+    assert math.isclose(found["difference"], 0.2)
+    assert math.isclose(found["standard error"], 0.1)
+    assert gap_of([0.5], [0.4])["standard error"] is None
+
+
+def test_figures_of_another_name_are_kept(tmp_path):
+    file = tmp_path / "results" / "quality.json"
+    for name, found in (("a", {"x": 1}), ("b", {"x": 2}), ("a", {"y": 3})):
+        keep_figures(name, found, file)
+    assert json.loads(file.read_text()) == {"a": {"y": 3}, "b": {"x": 2}}
+
+
+def test_the_plain_tagger_labels_the_first_piece_of_each_word(tmp_path):
+    file = tmp_path / "a.conll"
+    file.write_text("Rome\tB-LOC\n\n\nunbelievably\tO\ngood\tO\n")
+    sentences = read_conll(file)
+    assert sentences == [(["Rome"], ["B-LOC"]), (["unbelievably", "good"], ["O", "O"])]
+    tokenizer = AutoTokenizer.from_pretrained(str(local_folder("minilm", base=tmp_path)))
+    inputs, labels, firsts = encode(tokenizer, sentences, ["B-LOC", "O"], Recipe(steps=1))
+    assert firsts[0] == [1]
+    assert labels[0].tolist() == [-100, 0] + [-100] * (labels.shape[1] - 2)
+    second = tokenizer.convert_ids_to_tokens(inputs["input_ids"][1][firsts[1]])
+    assert second[1] == "good"
+    assert (labels[1] >= 0).sum() == 2

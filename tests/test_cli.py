@@ -8,6 +8,7 @@ import pytest
 from cotrunk.cli.main import main
 
 COMMANDS = ["demo", "init", "data check", "plan", "train", "evaluate", "predict", "info"]
+COMMANDS += ["compare", "sweep", "report"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -44,7 +45,7 @@ def test_a_reader_that_has_seen_enough_is_no_error():
     ("arguments", "finding"),
     [
         ([], "error: cotrunk: the following arguments are required: COMMAND"),
-        (["tran"], "invalid choice: 'tran'"),
+        (["tran"], "found 'tran'; did you mean 'train'?"),
         (["train"], "error: cotrunk train: the following arguments are required: CONFIG"),
         (["data"], "required: ACTION"),
         (["plan", "--pal", "x"], "argument --pal: invalid int value: 'x'"),

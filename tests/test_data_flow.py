@@ -1,6 +1,5 @@
 """From a file to batches: the token cache, the sequences an encoder reads, the stream of a run."""
 
-import json
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -15,7 +14,9 @@ from cotrunk.data.batches.samplers import SAMPLERS, Sampler
 from cotrunk.data.batches.stream import Batch, Stream
 from cotrunk.data.batches.text import PairFormat, join, pack_rows, template_of, tokens_of
 from cotrunk.data.reading.examples import Source
-from cotrunk.data.tokens.cache import Corpus, cache_folder, load_corpus
+from cotrunk.data.tokens import digests
+from cotrunk.data.tokens.cache import Corpus, load_corpus
+from cotrunk.data.tokens.store import cache_folder
 from cotrunk.errors import UserError
 from cotrunk.kinds.binary import Binary
 from cotrunk.kinds.classes import Classes
@@ -125,6 +126,19 @@ def test_a_folder_that_lacks_a_file_is_made_again(moods, name):
         np.testing.assert_array_equal(getattr(second, array), values)
 
 
+@pytest.mark.parametrize("name", ["about.json", "sums.json", *ARRAYS[1:], "token16"])
+def test_a_folder_with_one_wrong_bit_is_made_again(moods, name):
+    first, _ = load(moods)
+    kept = {array: np.array(getattr(first, array)) for array in ARRAYS}
+    content = bytearray((cached() / name).read_bytes())
+    content[len(content) // 2] ^= 8
+    (cached() / name).write_bytes(content)
+    second, again = load(moods)
+    assert again == 20
+    for array, values in kept.items():
+        np.testing.assert_array_equal(getattr(second, array), values)
+
+
 @pytest.mark.parametrize("name", ["about.json", *ARRAYS[1:], "token16"])
 def test_a_folder_with_a_file_that_is_cut_short_is_made_again(moods, name):
     first, _ = load(moods)
@@ -144,10 +158,17 @@ def test_a_file_that_cannot_be_read_leaves_nothing_in_the_cache(moods):
     assert not list((cache_folder() / "tokens").iterdir())
 
 
-def test_a_damaged_note_of_a_digest_is_written_again(moods):
+def test_a_file_that_has_just_changed_is_read_again_and_not_noted(moods):
+    load(moods)
+    assert not (cache_folder() / "digests").exists()
+
+
+def test_a_damaged_note_of_a_digest_is_written_again(moods, monkeypatch):
+    monkeypatch.setattr(digests, "SETTLED_AFTER", -1)  # the file is as good as old
     first, _ = load(moods)
     [note] = (cache_folder() / "digests").iterdir()
-    for damage in ("", "[]", '{"stamp": 1}', json.dumps({"stamp": None, "sha256": "0" * 64})):
+    noted = note.read_text()
+    for damage in ("", "[]", "[1]", noted.replace(first.digest, "0" * 64), noted.replace("]", "")):
         note.write_text(damage)
         second, again = load(moods)
         assert again == 0

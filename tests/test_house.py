@@ -21,7 +21,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 README = Path(__file__).parents[1] / "README.md"
 
 ORDER = [
-    {"errors", "progress", "files"},
+    {"errors", "progress", "files", "numbers"},
     {"kinds"},
     {"config"},
     {"data"},
@@ -29,12 +29,13 @@ ORDER = [
     {"infer", "runs"},
     {"learn"},
     {"build"},
+    {"study"},
     {"cli"},
     {"__main__"},
 ]
 """Each imports only what stands before it, and within a folder nobody imports in a circle."""
 
-ONLY_INSIDE_FUNCTIONS = {"torchjd", "pyarrow", "huggingface_hub"}
+ONLY_INSIDE_FUNCTIONS = {"torchjd", "pyarrow", "huggingface_hub", "ray", "optuna"}
 NEVER = {"transformers", "pickle", "yaml", "dill", "cloudpickle", "joblib", "marshal", "shelve"}
 
 
@@ -209,6 +210,7 @@ WITHOUT_TORCH = [
     "model.head_plan",
     "build.plan",
     "build.freezing",
+    "study.compare",
 ]
 
 

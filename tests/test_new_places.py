@@ -156,7 +156,7 @@ def test_they_train_evaluate_predict_and_resume_bit_identically(toy, tmp_path):
 
 def test_a_run_cannot_be_loaded_without_its_places(toy, tmp_path):
     train_until(toy, tmp_path / "run", *CHANGES, "train.max_steps=1", extensions=OURS)
-    with pytest.raises(UserError, match=r"has the parameter bottleneck.0.*, which is not"):
+    with pytest.raises(UserError, match=r"has the parameter .bottleneck.0.*, which is not"):
         cotrunk.load(tmp_path / "run")
 
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from io import StringIO
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,8 @@ import cotrunk
 from cotrunk.cli.main import main
 from cotrunk.data.reading.examples import Rows
 from cotrunk.errors import UserError
-from cotrunk.infer.predictor import Answer, Answered, Predictor, row_of, write_minbert
+from cotrunk.infer.minbert import course_file
+from cotrunk.infer.predictor import Answer, Answered, Predictor, row_of
 from cotrunk.kinds.binary import Binary
 from cotrunk.kinds.classes import Classes
 from cotrunk.kinds.score import Scores
@@ -40,9 +40,7 @@ def predictor(run) -> Predictor:
 def minbert(task: Task, predictions: Sequence[str | int | float]) -> str:
     answers = [{task.name: Answer(prediction, ())} for prediction in predictions]
     rows = [Answered(number + 2, f"id{number}", answer) for number, answer in enumerate(answers)]
-    file = StringIO()
-    write_minbert(task, rows, file)
-    return file.getvalue()
+    return course_file(task, rows)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +79,7 @@ def test_the_course_s_test_file_with_its_odd_header_is_readable(run, tmp_path):
     odd.write_text("0\t\tid\tsentence\n1\t0.0\tb757\t Effective\n2\t1.0\t9e1c\t A river\n")
     asked = ["predict", str(run), str(odd), "--format", "minbert"]
     assert main([*asked, "-o", str(tmp_path / "predictions")]) == 0
-    lines = (tmp_path / "predictions" / "mood-output.csv").read_text().splitlines()
+    lines = (tmp_path / "predictions" / "mood-test-output.csv").read_text().splitlines()
     assert [line.split(" , ")[0] for line in lines[1:]] == ["b757", "9e1c"]
 
 

@@ -10,7 +10,10 @@ import pytest
 
 from cotrunk.cli.main import main
 from cotrunk.config import presets
+from cotrunk.config.presets.depth import fit_plan
 from cotrunk.config.presets.layers import read_layer
+from cotrunk.config.settings import check_settings
+from cotrunk.model.sharing.partition import parse_partitions
 from toy import prepared
 
 STEPS = 20
@@ -197,3 +200,51 @@ def test_pals_can_be_added_to_a_trained_run_of_1_bert_and_keep_its_outputs(tmp_p
     )
     _, _, names = fresh.partition("initialised at random: ")
     assert all(name.startswith("projected.") for name in names.split(", "))
+
+
+REPORTED = [name for name in presets.names() if name not in presets.NOT_REPORTED]
+
+
+@pytest.mark.parametrize("name", REPORTED)
+def test_the_settings_of_a_report_are_those_of_bert_base(name):
+    written = presets.text(name, as_reported=True)
+    assert "# Settings as in the report" in written
+    assert all(len(line) <= 120 for line in written.splitlines())
+    settings = check_settings(tomllib.loads(written), place=name)
+    assert settings.encoder.weights == "bert-base-uncased"
+    assert len(parse_partitions(settings.sharing.encoder, list(settings.tasks), place=name)) == 12
+    frozen = settings.train.freeze == "encoder"
+    assert settings.stages_of_training[-1].lr == (1e-3 if frozen else 1e-5)
+    assert settings.train.head_lr in (None, settings.train.lr)
+    assert {part.head.dropout or part.head.output_dropout for part in settings.tasks.values()} == {
+        0.3
+    }
+    assert (settings.train.schedule, settings.train.optimizer) == ("none", "course")
+
+
+@pytest.mark.parametrize(
+    ("plan", "layers", "fitted"),
+    [
+        ("S3 I3", 12, "S6 I6"),
+        ("S3 I3", 2, "S1 I1"),
+        ("S6", 24, "S24"),
+        ("S2 (a+b)2 I2", 12, "S4 (a+b)4 I4"),
+        ("S3 I3", 6, "S3 I3"),
+        ("S3 I3", 1, "S1"),
+    ],
+)
+def test_a_plan_is_fitted_to_the_depth_of_an_encoder(plan, layers, fitted):
+    assert fit_plan(plan, layers) == fitted
+
+
+def test_init_fits_the_plan_to_the_encoder_that_is_asked_for(tmp_path):
+    path = tmp_path / "run.toml"
+    assert main(["init", "--weights", "random:tiny", "-o", str(path)]) == 0
+    assert tomllib.loads(path.read_text())["sharing"]["encoder"] == "S1 I1"
+    assert prepared(path, "train.max_steps=1").network.plan
+
+
+def test_a_preset_that_no_report_trained_has_no_reported_settings(tmp_path, capsys):
+    command = ["init", "--preset", "pals-late", "--as-reported", "-o", str(tmp_path / "x.toml")]
+    assert main(command) == 2
+    assert "no report has trained it" in capsys.readouterr().err

@@ -7,7 +7,7 @@ import pytest
 
 import cotrunk
 from cotrunk.cli.main import main
-from cotrunk.data.tokens.cache import cache_folder
+from cotrunk.data.tokens.store import cache_folder
 from cotrunk.data.tokens.workers import cores
 from cotrunk.errors import UserError
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from cotrunk.data.tokens.cache import cache_folder
+from cotrunk.data.tokens.store import cache_folder
 from cotrunk.learn.loop import train as train_network
 from cotrunk.learn.run import Interrupted
 from cotrunk.progress import ProgressUpdate

@@ -38,6 +38,20 @@ def write_rows(path: Path, header: list[str], rows: list[list[object]]) -> None:
         writer.writerows(rows)
 
 
+def write_toy(folder: Path) -> Path:
+    """The files of the toy world; returns the path of its config."""
+    random = np.random.default_rng(0)
+    for split, count in (("train", 40), ("dev", 24)):
+        single = [[f"{split}{i}", sentence(random), i % 3] for i in range(count)]
+        write_rows(folder / f"mood-{split}.csv", ["id", "sentence", "mood"], single)
+        pairs = [[i, sentence(random), sentence(random), i % 2, i % 6] for i in range(count)]
+        header = ["id", "left", "right", "same", "alike"]
+        write_rows(folder / f"pair-{split}.csv", header, pairs)
+    config = folder / "toy.toml"
+    config.write_text(TOY, encoding="utf-8")
+    return config
+
+
 def train(config: Path, run: Path, *more: str) -> int:
     return main(["train", str(config), "--out", str(run), *more])
 

@@ -1,9 +1,11 @@
 """Several text tasks, one shared trunk: multitask fine-tuning of BERT-family encoders.
 
 ``cotrunk.train("run.toml", "runs/x")`` trains a config; ``cotrunk.load("runs/x")`` gives a
-`Predictor`, as in ``cotrunk.load("runs/x").predict("sst", ["A lovely film."])``.
+`Predictor`, as in ``cotrunk.load("runs/x").predict("sst", ["A lovely film."])``;
+``cotrunk.compare(["runs/x", "runs/y"])`` compares runs.
 """
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,9 +17,14 @@ if TYPE_CHECKING:
     from cotrunk.learn.run import Interrupt
     from cotrunk.progress import OnProgress
     from cotrunk.runs.events import Event
+    from cotrunk.study.comparison import Comparison
+
+# OpenMP reads this once, when torch is first imported. By default waiting threads spin, which on a
+# busy machine takes up to ten times the CPU time of the work itself.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 __version__ = "0.2.0"
-__all__ = ["__version__", "load", "train", "train_events"]
+__all__ = ["__version__", "compare", "load", "train", "train_events"]
 
 
 def train(
@@ -109,3 +116,28 @@ def load(
     if int8:
         to_int8(model.network)
     return Predictor(model)
+
+
+def compare(
+    runs: str | Path | Sequence[str | Path],
+    baseline: str | Path | None = None,
+    *,
+    margin: float = 0.01,
+    extensions: "Extensions | None" = None,
+) -> "Comparison":
+    """Compare runs on their dev rows with a baseline: a run, or a folder of its seeds.
+
+    ``runs`` are run folders, or folders with runs in them; the default baseline is the first run.
+    A difference below ``margin`` does not matter. ``.to_json()`` is what ``cotrunk compare --json``
+    prints.
+    """
+    from cotrunk.build.extensions import NO_EXTENSIONS
+    from cotrunk.study.compare import compare as compare_runs
+
+    named = [runs] if isinstance(runs, str | Path) else runs
+    return compare_runs(
+        [Path(run) for run in named],
+        baseline=None if baseline is None else Path(baseline),
+        margin=margin,
+        kinds=(extensions or NO_EXTENSIONS).all_kinds,
+    )

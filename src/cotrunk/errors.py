@@ -1,9 +1,13 @@
 """Errors that a user can fix: one line each, with place, rule, finding and fix."""
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
+
+CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+"""All but tab and newline; also what changes the direction of text."""
 
 
 def plural(count: int, thing: str) -> str:
@@ -53,6 +57,11 @@ class Errors:
         """Raise what was gathered, each line once: tasks may share a file and its bad rows."""
         if self.lines:
             raise UserError(*dict.fromkeys(self.lines))
+
+
+def printable(text: str) -> str:
+    """A text for a terminal: control characters, which could move its cursor, are escaped."""
+    return CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def shown(value: object, longest: int = 60) -> str:

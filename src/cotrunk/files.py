@@ -1,14 +1,20 @@
-"""Atomic writes: files and folders get a temporary name first and are renamed when complete."""
+"""Atomic writes: files and folders get a temporary name first and are renamed when complete.
 
+And bounded reads, of files that others may have written.
+"""
+
+import errno
 import math
 import os
 import re
 import shutil
+import stat
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 UNFINISHED = re.compile(r"[0-9a-f]{64}\.[0-9a-f]{32}")
 """The temporary name of a cache folder."""
@@ -42,6 +48,30 @@ def _replace(path: Path, data: bytes) -> None:
 
 
 @contextmanager
+def whole_file(path: Path) -> Iterator[TextIO]:
+    """A text file that replaces ``path`` when the block is done, unless it fails.
+
+    For what is too long to hold in memory; otherwise as ``write_whole``.
+    """
+    path = path.resolve()
+    is_device = path.exists() and not path.is_file()
+    beside = path if is_device else _beside(path)
+    try:
+        with beside.open("w", encoding="utf-8", newline="") as file:
+            yield file
+        if not is_device:
+            sync(beside)
+            beside.replace(path)
+    except OSError as error:
+        if error.filename not in (None, str(beside)):
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error
+    finally:
+        if not is_device:
+            beside.unlink(missing_ok=True)
+
+
+@contextmanager
 def whole_folder(folder: Path, is_whole: Callable[[Path], bool]) -> Iterator[Path]:
     """Yields a temporary folder, which is renamed to ``folder`` unless the block fails.
 
@@ -60,6 +90,22 @@ def whole_folder(folder: Path, is_whole: Callable[[Path], bool]) -> Iterator[Pat
                 beside.rename(folder)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
+
+
+def read_regular(path: Path, most: int) -> bytes:
+    """The content of a regular file of at most that many bytes; ``OSError`` for anything else.
+
+    Opening a pipe could wait forever, and reading a device could never end.
+    """
+    # Opened before it is checked, so that nobody can exchange it in between.
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        data = file.read(min(most, status.st_size) + 1)
+        if len(data) > most:
+            raise OSError(errno.EFBIG, f"larger than {most:,} bytes", str(path))
+    return data
 
 
 def clear_leftovers(folder: Path) -> None:

@@ -1,11 +1,13 @@
 """What cannot be trained is refused before any data file is read, all of it at once, by its key."""
 
+from shutil import rmtree
+
 import pytest
 
 from cotrunk.cli.main import main
-from cotrunk.data.tokens.cache import cache_folder
+from cotrunk.data.tokens.store import cache_folder
 from cotrunk.errors import UserError
-from toy import prepared
+from toy import prepared, train
 
 ONE_BY_ONE = [
     (["train.alpha=0.5"], 'train.alpha = 0.5: only used if sampling = "power"'),
@@ -41,7 +43,8 @@ ONE_BY_ONE = [
         ["train.sampling=sqrt", "train.gradients=pcgrad"],
         "train.gradients = 'pcgrad' compares the tasks of a step, but sampling = 'sqrt' trains one",
     ),
-    (["train.init_from=nowhere"], "nowhere is not a run"),
+    (["train.init_from=nowhere"], "train.init_from: "),
+    (["tasks.mood.columns=['x']"], "tasks.mood.columns: has no effect, because "),
 ]
 
 
@@ -75,6 +78,24 @@ def test_all_that_is_wrong_with_the_network_is_said_at_once(toy):
     changes = ["encoder.max_tokens=5000", "train.freeze=encoder", "train.gradients=pcgrad"]
     keys = [line.split(" ")[0] for line in lines(toy, *changes)]
     assert keys == ["encoder.max_tokens", "train.freeze", "train.gradients"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        (["sharing.encoder=S2"], "which cannot be merged"),
+        (["encoder.weights=random:tiny-roberta"], "the run has a different encoder"),
+    ],
+)
+def test_a_run_that_cannot_be_the_start_is_refused_before_data_are_read(
+    toy, tmp_path, changes, told
+):
+    before = ["--set", "sharing.encoder=I2", "train.max_steps=1", "train.evaluate=never"]
+    assert train(toy, tmp_path / "apart", *before) == 0
+    rmtree(cache_folder())
+    (found,) = lines(toy, "train.init_from=apart", *changes)
+    assert found.startswith("train.init_from: ")
+    assert told in found
 
 
 def test_a_key_of_a_stage_is_said_with_its_stage(toy):

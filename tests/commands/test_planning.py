@@ -17,7 +17,7 @@ import pytest
 def test_plan_counts_every_parameter_of_bert_base(cotrunk, options, total):
     asked = ["plan", "--shape", "bert-base", "--tasks", "sst,para,sts", *options]
     document = cotrunk(*asked, "--json").document
-    assert list(document) == ["parameters", "bytes", "owners"]
+    assert list(document) == ["parameters", "trained", "bytes", "owners"]
     counts = document["parameters"]
     assert list(counts) == ["embeddings", "layers", "pooler", "neck", "pal", "heads", "total"]
     assert counts["total"] == total == sum(n for part, n in counts.items() if part != "total")
@@ -40,6 +40,16 @@ def test_plan_marks_a_group_that_stands_apart_by_letter(cotrunk):
 def test_plan_counts_heads_when_asked(cotrunk):
     document = cotrunk("plan", "--heads", "5,1,1", "--json").document
     assert document["parameters"]["heads"] == 769 * 7
+
+
+def test_plan_counts_what_is_trained(cotrunk, toy):
+    whole = cotrunk("plan", toy, "--json").document
+    assert whole["trained"] == whole["parameters"]["total"]
+    changes = ["sharing.encoder=S2", "sharing.lora.rank=2", "train.freeze=encoder"]
+    adapted = cotrunk("plan", toy, "--set", *changes, "--json").document
+    counts = adapted["parameters"]
+    assert adapted["trained"] == counts["lora"] + counts["heads"]
+    assert "trained" in cotrunk("plan", toy, "--set", *changes).out
 
 
 def test_plan_of_a_config_is_what_training_builds(cotrunk, toy):

@@ -63,9 +63,9 @@ def test_predict_writes_the_format_that_the_name_asks_for(cotrunk, run, ending):
 def test_predict_writes_a_course_file_for_each_task(cotrunk, run):
     asked = ["predict", run, run.parent / "pair-dev.csv", "--format", "minbert"]
     document = cotrunk(*asked, "-o", "course", "--json").document
-    assert document["files"] == {t: f"course/{t}-output.csv" for t in ("same", "alike")}
+    assert document["files"] == {t: f"course/{t}-dev-output.csv" for t in ("same", "alike")}
     assert cotrunk(*asked, "--task", "same", "-o", "one.csv").code == 0
-    assert Path("one.csv").read_bytes() == Path("course/same-output.csv").read_bytes()
+    assert Path("one.csv").read_bytes() == Path("course/same-dev-output.csv").read_bytes()
 
 
 PREDICTIONS = [

@@ -47,6 +47,10 @@ def test_init_writes_a_preset_without_torch(tmp_path):
     assert not modules_of("init", "-o", tmp_path / "run.toml") & HEAVY
 
 
+def test_verify_reads_a_run_without_torch(run):
+    assert not modules_of("verify", run) & HEAVY
+
+
 def test_info_reads_a_run_without_torch(run):
     assert not modules_of("info", run) & HEAVY
     assert not modules_of("info", run, "--json") & HEAVY

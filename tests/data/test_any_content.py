@@ -88,6 +88,16 @@ def test_no_bytes_raise_anything_but_a_user_error(
     assert all(example.target[0] in range(5) for example in examples)
 
 
+def strict_records(reader):
+    """What the csv module reads; a record that it refuses is None."""
+    while True:
+        try:
+            yield from (record for record in reader if record)
+            return
+        except csv.Error:
+            yield None
+
+
 @settings(max_examples=200, deadline=None)
 @given(body=st.text(alphabet='a"\t\n\r 19', max_size=80))
 def test_every_record_is_read_or_dropped_or_unlabelled(tmp_path_factory, body):
@@ -96,7 +106,7 @@ def test_every_record_is_read_or_dropped_or_unlabelled(tmp_path_factory, body):
     rows = Rows(STARS, one(path, skip_bad_rows=True, sparse_labels=True))
     examples = list(rows)
     with path.open(newline="") as file:
-        records = [record for record in csv.reader(file, delimiter="\t") if record]
+        records = list(strict_records(csv.reader(file, delimiter="\t", strict=True)))
     assert len(examples) + rows.dropped_count + rows.unlabelled == len(records) - 1
-    wanted = [record for record in records[1:] if len(record) == 2]
+    wanted = [record for record in records[1:] if record and len(record) == 2]
     assert {example.texts[0] for example in examples} <= {record[0] for record in wanted}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import platformdirs
 
-from cotrunk.data.tokens.cache import cache_folder
+from cotrunk.data.tokens.store import cache_folder
 
 
 def test_the_cache_is_where_the_user_says(monkeypatch, tmp_path):

@@ -37,8 +37,10 @@ def test_an_error_names_file_line_column_rule_finding_and_fix(tmp_path):
         (b"caf\xe9,1", ":2:1 (text): a cell must be UTF-8; character 4 is not: 'caf\\udce9'"),
         (b"x,\xff", ":2:2 (label): a cell must be UTF-8"),
         (f"{'x' * 1_000_001},1", ":2: a cell must not exceed 1,000,000 characters"),
-        ('"x,1\ny,2\nz,3', ":2: a quote is opened here and never closed"),
-        ('"x,1\ny,2\nz" ,3,4', ":2: found 3 cells over 3 lines (is a quote left open?)"),
+        ('"x,1\ny,2\nz,3', ":2: the row opens a quote and never closes it; close it, or"),
+        ('"x,1\ny,2\nz",3,4', ":2: found 3 cells over 3 lines (is a quote left open?)"),
+        ('"x" y,1', ":2: text follows a closing quote; double the quotes inside a cell, or"),
+        ('"x,1\ny,2\nz" ,3', ":2: text follows a closing quote 2 lines below the opening one"),
         (
             '"' + "x,1\n" * 300_000,
             ":2: a cell must not exceed 1,000,000 characters; found more over",

@@ -56,9 +56,16 @@ def test_labels_mean(tmp_path, task, raw, label):
         (YES, 2, "0, 1, true or false; found 2"),
         (Task("s", 1, Scores(range=(0, 1))), "nan", "a finite number"),
         (Task("s", 1, Scores(range=(0, 1))), "1e999", "a finite number"),
+        (Task("s", 1, Scores(range=(0, 1))), "1e-999", "a finite number"),
+        (Task("s", 1, Binary()), "1e-999", "found '1e-999'"),
+        (STARS, "-0.01e-999", "found '-0.01e-999'"),
         (Task("s", 1, Scores(range=(0, 1))), 10**400, "a finite number"),
         (Task("s", 1, Scores(range=(0, 1))), "1_0", "a finite number"),
-        (Task("s", 1, Scores(range=(0, 1))), "0,5", "a finite number; found '0,5'"),
+        (
+            Task("s", 1, Scores(range=(0, 1))),
+            "0,5",
+            "a finite number that a float can hold; found '0,5'",
+        ),
         (Task("s", 1, Scores(range=(0, 1))), "1.01", "lie in 0..1; found '1.01'"),
     ],
 )

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from cotrunk.data.reading.examples import Source
-from cotrunk.data.tokens.cache import cache_folder, load_corpus
+from cotrunk.data.tokens.cache import load_corpus
+from cotrunk.data.tokens.store import cache_folder
 from cotrunk.files import clear_leftovers
 from cotrunk.kinds.binary import Binary
 from cotrunk.kinds.task import Task

@@ -6,9 +6,10 @@ from hypothesis import strategies as st
 
 from cotrunk.data.reading.examples import Source
 from cotrunk.data.tokens import overlap
-from cotrunk.data.tokens.cache import Corpus, cache_folder, load_corpus
+from cotrunk.data.tokens.cache import Corpus, load_corpus
 from cotrunk.data.tokens.encoded import fingerprints
 from cotrunk.data.tokens.overlap import count_shared, shared_rows
+from cotrunk.data.tokens.store import cache_folder
 from cotrunk.kinds.binary import Binary
 from cotrunk.kinds.task import Task
 from cotrunk.model.weights.tokenizer import character_tokenizer
@@ -44,9 +45,9 @@ def test_the_count_is_remembered_and_a_damaged_note_is_written_again(tmp_path):
     dev = corpus(tmp_path / "dev.csv", ["Two", "four", "one", "two"])
     assert shared_rows(train, dev) == 3
     [note] = (cache_folder() / "overlaps").iterdir()
-    note.write_text("7")
-    assert shared_rows(train, dev) == 7
-    for damage in ("", "[]", "many"):
-        note.write_text(damage)
+    noted = note.read_bytes()
+    for damage in (b"", b"[]", b"many", b"7", noted.replace(b"3", b"2", 1)):
+        note.write_bytes(damage)
         assert shared_rows(train, dev) == 3
+        assert note.read_bytes() == noted
     assert list((cache_folder() / "overlaps").iterdir()) == [note]

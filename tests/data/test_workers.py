@@ -11,7 +11,8 @@ import pytest
 
 from cotrunk.data.reading.examples import Example, Source
 from cotrunk.data.tokens import cache
-from cotrunk.data.tokens.cache import cache_folder, load_corpus
+from cotrunk.data.tokens.cache import load_corpus
+from cotrunk.data.tokens.store import cache_folder
 from cotrunk.data.tokens.workers import LARGE_FILE, encoded, workers_for
 from cotrunk.errors import UserError
 from cotrunk.kinds.binary import Binary

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from cotrunk.cli.main import main
-from cotrunk.data.tokens.cache import cache_folder
+from cotrunk.data.tokens.store import cache_folder
 from cotrunk.infer.features import Reading, encode_corpus, encoder_digest
 from cotrunk.infer.forward import Cached, Live
 from cotrunk.learn.stage import Stage

@@ -15,7 +15,7 @@ from cotrunk.build.load import load_model
 from cotrunk.cli.main import main
 from cotrunk.kinds.binary import Binary
 from cotrunk.kinds.classes import Classes
-from cotrunk.kinds.metrics import FEWEST, bootstrap, macro_f1, wilson
+from cotrunk.kinds.intervals import FEWEST, interval
 from cotrunk.kinds.score import Scores
 from toy import train
 
@@ -71,22 +71,22 @@ def test_per_class_f1_equals_scikit_learns():
     assert list(found.values()) == pytest.approx(expected)
 
 
-def test_a_bootstrap_resamples_whole_rows_however_it_is_cut(monkeypatch):
-    output, gold = labelled(Classes(3), rows=50)
-    said = output.argmax(1).astype(float)
-    whole = bootstrap(lambda p, g: macro_f1(p, g, classes=3), said, gold, seed=1)
-    monkeypatch.setattr("cotrunk.kinds.metrics.RESAMPLE_BLOCK", 333)
-    assert bootstrap(lambda p, g: macro_f1(p, g, classes=3), said, gold, seed=1) == whole
-    random = np.random.default_rng(2)
-    rows = random.integers(0, 50, (4000, 50))
-    drawn = [reference.f1_score(gold[r], said[r], average="macro") for r in rows[:1000]]
-    assert whole == pytest.approx(np.percentile(drawn, [2.5, 97.5]), abs=0.03)
+@pytest.mark.parametrize("kind", [Classes(3), Binary(), Scores()], ids=str)
+def test_every_interval_is_close_to_that_of_resampled_rows(kind):
+    output, gold = labelled(kind, rows=400)
+    predicted = kind.predict_labels(output)
+    rows = np.random.default_rng(1).integers(0, 400, (4000, 400))
+    for metric in kind.metrics().values():
+        drawn = metric.statistic(predicted[rows], gold[rows])
+        found = interval(metric.over_rows(predicted, gold))
+        assert found == pytest.approx(np.percentile(drawn, [2.5, 97.5]), abs=0.012)
 
 
-def test_few_rows_have_no_bootstrap():
+@pytest.mark.parametrize("name", ["macro-f1", "mcc", "pearson"])
+def test_few_rows_have_no_interval(name):
     few = np.arange(FEWEST - 1, dtype=float)
-    assert np.isnan(bootstrap(lambda p, _: p.mean(-1), few, few, seed=0)).all()
-    assert wilson(3, 3)[1] == pytest.approx(1)
+    metric = (Classes(3) if name != "pearson" else Scores()).metrics()[name]
+    assert np.isnan(interval(metric.over_rows(few, few))).all()
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])

@@ -27,6 +27,8 @@ PRINTED = {
     "pals, round robin": (0.489, 0.757, 0.429, 0.558, "mean"),
     "pals, proportional": (0.509, 0.779, 0.489, 0.592, "mean"),
     "pals, annealed 326": (0.500, 0.780, 0.488, 0.589, "mean"),
+    "pals, table 2, round robin": (0.507, 0.769, 0.508, 0.595, "mean"),
+    "pals, table 2, proportional": (0.509, 0.779, 0.489, 0.592, "mean"),
     "mops, train": (0.823, 0.639, 0.789, 0.750, "mean"),
     "mops, val": (0.524, 0.625, 0.352, 0.500, "mean"),
     "mops, test": (0.523, 0.631, 0.288, 0.481, "mean"),
@@ -56,6 +58,17 @@ def scores(sst: float, para: float, sts: float) -> dict[str, Score]:
 )
 def test_overall_gives_what_the_reports_print(sst, para, sts, printed, formula):
     assert round(overall(scores(sst, para, sts))[formula], 3) == printed
+
+
+def test_the_test_row_of_the_hybrid_paper_is_a_tie_that_it_rounds_down():
+    assert overall(scores(0.526, 0.882, 0.879))["official"] == pytest.approx(
+        0.782, abs=0.0005 + 1e-9
+    )
+
+
+def test_the_pals_report_prints_one_wrong_overall_score():
+    """Annealed PALs: .580, where its own tasks give .581. All other printed rows are right."""
+    assert overall(scores(0.519, 0.775, 0.448))["mean"] > 0.5805
 
 
 @pytest.mark.parametrize(
@@ -149,27 +162,6 @@ def test_a_correlation_that_hangs_on_one_row_has_no_interval():
     found = STS.labels.scores(gold[:, None] + 0.1, gold)
     assert found.score == pytest.approx(1)
     assert np.isnan([found.low, found.high]).all()
-
-
-def test_accuracy_intervals_cover_the_truth_as_often_as_they_say():
-    random = np.random.default_rng(1)
-    covered = []
-    for trial in range(400):
-        gold = (random.random(500) < 0.8).astype(np.float64)
-        found = PARA.labels.scores(np.ones((500, 1)), gold, seed=trial)
-        covered.append(found.low <= 0.8 <= found.high)
-    assert 0.92 <= np.mean(covered) <= 0.98
-
-
-def test_correlation_intervals_cover_the_truth_as_often_as_they_say():
-    random = np.random.default_rng(2)
-    covered = []
-    for trial in range(200):
-        gold = random.normal(size=200)
-        predicted = 0.6 * gold + 0.8 * random.normal(size=200)
-        found = STS.labels.scores(predicted[:, None], gold, seed=trial)
-        covered.append(found.low <= 0.6 <= found.high)
-    assert 0.88 <= np.mean(covered) <= 0.99
 
 
 def test_a_correlation_of_863_rows_has_the_interval_of_fishers_law():

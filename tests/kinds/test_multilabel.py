@@ -9,7 +9,10 @@ import torch.nn.functional as F
 from sklearn.metrics import f1_score
 from torch.testing import assert_close
 
+from cotrunk.build.sources import sources_of
+from cotrunk.build.tasks import tasks_of
 from cotrunk.cli.main import main
+from cotrunk.config.settings import check_settings
 from cotrunk.data.reading.examples import Rows, Source
 from cotrunk.errors import UserError
 from cotrunk.kinds.multilabel import Multilabel
@@ -80,6 +83,26 @@ def test_a_missing_value_is_unlabelled_and_an_empty_one_is_no_class(tmp_path):
     assert sparse.unlabelled == 2
     with pytest.raises(UserError, match=r"a\.jsonl:2 \(topics\): the label is missing"):
         list(Rows(task, Source(tmp_path / "a.jsonl", ("text",), "topics")))
+
+
+def test_rows_with_a_missing_value_are_left_out_unless_that_is_refused(tmp_path):
+    raw = {
+        "encoder": {"weights": "random:tiny"},
+        "tasks": {
+            "topics": {
+                "kind": "multilabel",
+                "classes": ["a", "b"],
+                "text": ["text"],
+                "label": "topics",
+                "train": "a.jsonl",
+            }
+        },
+    }
+    for chosen, expected in ((None, True), (True, True), (False, False)):
+        raw["tasks"]["topics"]["sparse_labels"] = chosen
+        settings = check_settings(raw, place="my.toml")
+        (source,) = sources_of(settings, tasks_of(settings), tmp_path)["train"]["topics"]
+        assert source.sparse_labels is expected
 
 
 @pytest.mark.parametrize("classes", [2, 5])
@@ -184,3 +207,11 @@ def test_an_unknown_topic_is_named_with_its_line(topics, capsys):
     error = capsys.readouterr().err
     assert "topics-train.csv:202:2 (topics): a class must be one of" in error
     assert "found 'rivr'; did you mean 'river'?" in error
+
+
+def test_the_constant_answer_is_the_best_set_of_common_classes():
+    kind = Multilabel(classes=("a", "b", "c"))
+    gold = np.array([[1, 1, 0], [1, 0, 0], [1, 1, 0], [0, 0, 1]], float)
+    every = [np.array(x, float) for x in np.ndindex(2, 2, 2)]
+    best = max(kind.value(np.broadcast_to(one, gold.shape) * 1.0, gold) for one in every)
+    assert kind.baseline(gold.reshape(-1)) == pytest.approx(best)

@@ -1,5 +1,7 @@
 """The kind of task that labels words: reading, deciding, scoring, answering."""
 
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -10,7 +12,10 @@ from pydantic import TypeAdapter, ValidationError
 from seqeval.metrics import accuracy_score, f1_score, precision_score, recall_score
 from torch.testing import assert_close
 
+from cotrunk.data.reading.examples import Rows, Source, raw_labels
+from cotrunk.errors import UserError
 from cotrunk.kinds.tags import Tags
+from cotrunk.kinds.task import Task
 
 NER = Tags(classes=("O", "B-PER", "I-PER", "B-LOC", "I-LOC"))
 POS = Tags(classes=("NN", "VB", "."), scheme="plain")
@@ -114,7 +119,7 @@ def test_the_score_is_the_f1_of_seqeval_whatever_is_predicted(data, sizes):
     rows = [st.lists(st.sampled_from(NER.classes), min_size=n, max_size=n) for n in sizes]
     gold, predicted = ([data.draw(row) for row in rows] for _ in range(2))
     said, target = outputs(kind, predicted), targets(kind, gold)
-    score = kind.scores(said, target, counts=counts(gold), seed=0)
+    score = kind.scores(said, target, counts=counts(gold))
     assert_allclose(score.score, f1_score(gold, predicted))
     assert_allclose(score.more["precision"], precision_score(gold, predicted))
     assert_allclose(score.more["recall"], recall_score(gold, predicted))
@@ -125,7 +130,7 @@ def test_the_score_is_the_f1_of_seqeval_whatever_is_predicted(data, sizes):
 def test_an_entity_does_not_run_into_the_next_row():
     rows = [["O", "B-PER"], ["B-PER", "I-PER"]]
     said = outputs(NER, [["O", "B-PER"], ["I-PER", "I-PER"]])
-    assert NER.scores(said, targets(NER, rows), counts=counts(rows), seed=0).score == 1
+    assert NER.scores(said, targets(NER, rows), counts=counts(rows)).score == 1
 
 
 def test_answers_have_tags_and_entities_in_the_settled_form():
@@ -160,7 +165,7 @@ def test_a_plain_word_that_was_cut_off_has_no_tag_and_is_wrong():
 
 def test_a_network_that_answers_nothing_has_no_score():
     said, target = np.full((2, 5), np.nan), np.zeros(2)
-    score = NER.scores(said, target, counts=np.array([2]), seed=0)
+    score = NER.scores(said, target, counts=np.array([2]))
     assert score.metric == "entity-f1"
     assert np.isnan(score.score)
 
@@ -191,5 +196,39 @@ def test_training_files_without_spans_are_told_what_to_set():
         Tags().fitted([["O", "PER"], ["ORG"]])
     with pytest.raises(ValueError, match=r"two or more different tags.*found 'NN'"):
         Tags(scheme="plain").fitted([["NN", "NN"]])
-    with pytest.raises(ValueError, match="tags must be a list, one for each word; found 'O B-PER'"):
+    with pytest.raises(ValueError, match="tags must be a list, one per word; found 'O B-PER'"):
         Tags().fitted(["O B-PER"])
+
+
+def test_a_single_label_that_is_not_a_list_is_left_to_the_reading_of_rows():
+    assert Tags().fitted(["O", ["O", "B-PER"]]).names == ("O", "B-PER", "I-PER")
+
+
+def rows(folder, name, content, labels=NER):
+    path = folder / name
+    path.write_text(content, encoding="utf-8")
+    return Rows(Task("ner", 1, labels), Source(path, ("tokens",), "tags"))
+
+
+def test_a_wrong_tag_of_a_conll_file_is_told_at_its_own_line(tmp_path):
+    read = rows(tmp_path, "a.conll", "Anna B-PER\nLee I-PER\n\nto O\nin O\nRome I-LOC\n\nBo X\n")
+    with pytest.raises(UserError) as refused:
+        list(read)
+    assert [line.partition(" (tags): word ")[0] for line in refused.value.lines] == [
+        f"{read.source.path}:6:2",
+        f"{read.source.path}:8:2",
+    ]
+
+
+def test_tags_and_tokens_of_different_length_are_told_at_their_line(tmp_path):
+    lists = [(["a", "b"], ["O", "O"]), (["a", "b"], ["O"]), (["a"], ["O", "O"])]
+    lines = [json.dumps({"tokens": words, "tags": tags}) for words, tags in lists]
+    with pytest.raises(UserError) as refused:
+        list(rows(tmp_path, "a.jsonl", "\n".join(lines)))
+    assert [line.split(":")[1] for line in refused.value.lines] == ["2 (tags)", "3 (tags)"]
+
+
+def test_fitting_a_file_whose_rows_are_all_faulty_says_what_is_wrong_with_them(tmp_path):
+    source = rows(tmp_path, "a.conll", "a O\nb\n").source
+    with pytest.raises(UserError, match=r"a\.conll:2: found 1 column; the first line has 2"):
+        Tags().fitted(raw_labels(source, Tags()))

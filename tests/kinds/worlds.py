@@ -69,7 +69,6 @@ class WordLabels(Classes):
     level: ClassVar = "token"
     width: ClassVar[int | None] = None
     reads_words: ClassVar[bool] = True
-    minbert_header: ClassVar[str | None] = None
 
     def read(self, raw):
         if not isinstance(raw, list | tuple):

@@ -175,9 +175,9 @@ def test_metrics_keep_the_order_of_their_keys(run):
 
 def test_a_run_without_metrics_has_none(run):
     assert run.read_metrics() == []
-    assert run.metrics_bytes() == 0
+    assert run.metrics_entry().bytes == 0
     run.truncate_metrics(0)
-    assert not run.metrics.exists()
+    assert run.metrics.read_bytes() == b""
 
 
 @pytest.mark.parametrize("cut", [1, 5, 9])
@@ -194,7 +194,7 @@ def test_a_half_written_last_line_is_ignored_and_then_overwritten(run, cut):
 def test_a_resumed_run_continues_the_metrics_exactly(run):
     lengths = []
     for step in range(5):
-        lengths.append(run.metrics_bytes())
+        lengths.append(run.metrics_entry().bytes)
         run.append_metrics({"step": step})
     unbroken = run.metrics.read_bytes()
     os.truncate(run.metrics, len(unbroken) - 3)
@@ -208,7 +208,7 @@ def test_a_resumed_run_continues_the_metrics_exactly(run):
 def test_truncating_inside_a_line_cuts_the_whole_line(run):
     run.append_metrics({"step": 0})
     run.append_metrics({"step": 1})
-    run.truncate_metrics(run.metrics_bytes() - 1)
+    run.truncate_metrics(run.metrics_entry().bytes - 1)
     assert run.read_metrics() == [{"step": 0}]
 
 
@@ -231,6 +231,7 @@ def test_wall_times_stay_out_of_the_metrics(run):
 
 
 def test_a_full_disk_is_an_error_that_names_the_metrics(run):
+    run.metrics.unlink()
     run.metrics.symlink_to("/dev/full")
     with pytest.raises(OSError, match=r"No space left on device: .*metrics\.jsonl"):
         run.append_metrics({"step": 1})
@@ -350,7 +351,7 @@ def save_forever(step):
     while True:
         step += 1
         run.append_metrics({"step": step})
-        documents = {"state": {"step": step, "metrics": run.metrics_bytes()}}
+        documents = {"state": {"step": step, "metrics": run.metrics_entry().bytes}}
         run.save_step(step, {"model": {"weight": torch.full((5000,), step)}}, documents)
         os.write(ready, b".")
 

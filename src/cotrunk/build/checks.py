@@ -10,10 +10,11 @@ from cotrunk.build.freezing import frozen_places, refuse_senseless_freezing
 from cotrunk.build.heads import head_plans, pair_formats_of
 from cotrunk.build.load import device_of
 from cotrunk.build.plan import plan_of
-from cotrunk.build.sources import Sources, refuse_absent
+from cotrunk.build.sources import Sources, refuse_absent, share_of
 from cotrunk.build.stage import sampler_of, tasks_in, updated_in_stage, weighting_of
 from cotrunk.config.settings import Settings, Train
 from cotrunk.data.batches.samplers import ALL_TASKS_PER_STEP, DRAWN
+from cotrunk.data.reading.files import CONLL
 from cotrunk.errors import Errors, UserError, complaints
 from cotrunk.kinds.task import Task
 from cotrunk.learn.combine import combiner
@@ -34,6 +35,7 @@ def refuse_wrong_settings(settings: Settings, tasks: list[Task], sources: Source
     errors.lines += wrong_stages(settings, tasks)
     errors.lines += complaints(partial(device_of, settings.train.device))
     errors.lines += _missing_files(settings, tasks, sources)
+    errors.lines += _idle_columns(settings, sources)
     own = {task.name for task in tasks if not task.labels.texts_of}  # the rest read these
     for split, by_task in sources.items():
         for task, files in by_task.items():
@@ -178,9 +180,27 @@ def _missing_files(settings: Settings, tasks: Sequence[Task], sources: Sources) 
         if name not in sources["dev"] and measured:
             wrong.append(
                 f"tasks.{name}.dev is missing: name the file to evaluate on, "
-                'or set train.evaluate = "never"'
+                'a share of the training rows (dev = 0.1), or set train.evaluate = "never"'
+            )
+        held = [share_of(settings.tasks[name], split) for split in ("dev", "test")]
+        if sum(held) >= 1:
+            wrong.append(
+                f"tasks.{name}.dev + test = {sum(held):g}: nothing is left to train on; "
+                "give shares that add up to less than 1"
             )
     return wrong
+
+
+def _idle_columns(settings: Settings, sources: Sources) -> list[str]:
+    read = {
+        name: [s for by in sources.values() for s in by.get(name, ())] for name in settings.tasks
+    }
+    return [
+        f"tasks.{name}.columns: has no effect, because none of its files is a CoNLL file "
+        f"({', '.join(CONLL)}); remove it"
+        for name, part in settings.tasks.items()
+        if part.columns and not any(s.path.suffix.lower() in CONLL for s in read[name])
+    ]
 
 
 def refuse_idle_methods(settings: Settings, network: Network) -> None:

@@ -9,7 +9,7 @@ from cotrunk.model.sharing.place import AddPlaces
 
 @dataclass(frozen=True)
 class Extensions:
-    """``kinds``: additional values of ``tasks.X.kind``. ``places``: functions from a plan's context
+    """``kinds``: additional kinds of tasks, by name. ``places``: functions from a plan's context
     to the places to add to the plan.
 
     A run trained with extensions must be loaded and resumed with the same ones.

@@ -1,13 +1,12 @@
 """A run folder -> a trained model."""
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
-from tokenizers import Tokenizer
 
 from cotrunk.build.extensions import NO_EXTENSIONS, Extensions
 from cotrunk.build.heads import head_plans, pair_formats_of
@@ -16,12 +15,15 @@ from cotrunk.build.sources import sources_of, unlabelled_sources
 from cotrunk.build.tasks import bound_tasks, tasks_of
 from cotrunk.config.settings import check_settings
 from cotrunk.data.batches.text import PairFormat, Template, template_of
-from cotrunk.errors import UserError
+from cotrunk.data.reading.splits import HeldOut, held_out_of
+from cotrunk.errors import UserError, shown
 from cotrunk.infer.model import Model
-from cotrunk.model.encoder.shape import Shape, shape_from_config
+from cotrunk.model.encoder.shape import Shape, shape_of_saved
 from cotrunk.model.sharing.network import Network
+from cotrunk.model.weights.finite import not_finite
+from cotrunk.model.weights.tokenizer import tokenizer_from
 from cotrunk.model.weights.warm_start import difference, have_same_heads, warm_start
-from cotrunk.runs.checkpoint import read_checkpoint
+from cotrunk.runs.checkpoint import Checkpoint, read_checkpoint
 from cotrunk.runs.folder import RunFolder
 
 LISTED = 12
@@ -41,20 +43,25 @@ def load_model(
     """
     place = _saved_network(RunFolder.open(folder), which)
     checkpoint = read_checkpoint(place)
-    documents = checkpoint.documents
     settings = check_settings(
-        documents["settings"], place=f"{place}/settings.json", kinds=extensions.all_kinds
+        _table(checkpoint, "settings"), place=f"{place}/settings.json", kinds=extensions.all_kinds
     )
-    shape = shape_from_config(documents["config"], f"{place}/config.json")
-    tokenizer = Tokenizer.from_str(json.dumps(documents["tokenizer"]))
+    base = _base(checkpoint)
+    shape = shape_of_saved(_table(checkpoint, "config"), f"{place}/config.json")
+    tokenizer = tokenizer_from(
+        _table(checkpoint, "tokenizer"), f"{place}/tokenizer.json", vocabulary=shape.vocabulary
+    )
     tasks = tasks_of(settings, extensions.all_kinds)
     tasks = bound_tasks(tasks, tokenizer, vocabulary=shape.vocabulary)
     heads, tensors = head_plans(settings, tasks), checkpoint.tensors("model")
     plan = plan_of(settings, shape, tasks, heads).trained_before(
         list(tensors), more=new_places(extensions.places, shape, tasks, heads)
     )
+    with torch.device("meta"):  # without memory, which a wrong shape could ask too much of
+        _refuse_other_tensors(Network(shape, plan, tasks, heads), tensors, place)
     network = Network(shape, plan, tasks, heads)
-    _refuse_other_tensors(network, tensors, place)
+    if broken := not_finite(tensors):
+        raise UserError(f"{place}: {broken}, so it cannot be used; train it again")
     network.load_state_dict(tensors, strict=True)
     network.to(device_of(device))
     return Model(
@@ -62,9 +69,36 @@ def load_model(
         tokenizer,
         template_of(tokenizer, segments=shape.segments),
         pair_formats_of(settings, shape, tasks),
-        sources_of(settings, tasks, Path(documents["base"])),
+        sources_of(settings, tasks, base, _held_out(checkpoint)),
         unlabelled_sources(settings),
     )
+
+
+def _held_out(checkpoint: Checkpoint) -> HeldOut | None:
+    """The texts that were not for training, as chosen when the run started."""
+    if "splits" not in checkpoint.loaded:
+        return None
+    arrays = {name: tensor.numpy() for name, tensor in checkpoint.tensors("splits").items()}
+    if arrays.keys() != {"dev", "test"} or any(array.dtype != "int64" for array in arrays.values()):
+        raise UserError(f"{checkpoint.folder}/splits.safetensors: must have dev and test, as int64")
+    return held_out_of(arrays)
+
+
+def _table(checkpoint: Checkpoint, name: str) -> dict[str, Any]:
+    content = checkpoint.documents.get(name)
+    if isinstance(content, dict):
+        return content
+    raise UserError(
+        f"{checkpoint.folder}/{name}.json: must be a JSON object; found {shown(content)}"
+    )
+
+
+def _base(checkpoint: Checkpoint) -> Path:
+    """The folder that paths in the settings are relative to."""
+    content = checkpoint.documents.get("base")
+    if isinstance(content, str) and content and "\0" not in content:
+        return Path(content)
+    raise UserError(f"{checkpoint.folder}/base.json: must be a path; found {shown(content)}")
 
 
 def _saved_network(run: RunFolder, which: str) -> Path:
@@ -84,12 +118,18 @@ def _refuse_other_tensors(
     network: Network, tensors: Mapping[str, torch.Tensor], folder: Path
 ) -> None:
     """A run trained with places of extensions cannot be loaded without them."""
-    unknown = sorted(tensors.keys() - network.state_dict().keys())
+    needed = network.state_dict()
+    unknown = sorted(tensors.keys() - needed.keys())
     if unknown:
         raise UserError(
-            f"{folder} has the parameter {unknown[0]}, which is not in its plan; "
+            f"{folder} has the parameter {shown(unknown[0])}, which is not in its plan; "
             "load it with the extensions it was trained with"
         )
+    for name, tensor in needed.items():
+        size = list(tensors[name].shape) if name in tensors else "missing"
+        if size != list(tensor.shape):
+            wanted = f"its settings need the size {list(tensor.shape)}"
+            raise UserError(f"{folder}: the parameter {name} is {size}, but {wanted}")
 
 
 def device_of(name: str) -> torch.device:

@@ -1,7 +1,8 @@
 """Settings -> a run that is ready to start."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
@@ -16,23 +17,29 @@ from cotrunk.build.findings import findings_before
 from cotrunk.build.heads import head_plans, pair_formats_of
 from cotrunk.build.load import device_of, load_model, start_from
 from cotrunk.build.plan import plan_of, reset_places, settings_of_saved, with_dropout
-from cotrunk.build.sources import Sources, corpora_of, sources_of
-from cotrunk.build.stage import make_stage, steps_of, stream_of
+from cotrunk.build.sources import Sources, corpora_of, share_of, sources_of
+from cotrunk.build.splits import held_out_by
+from cotrunk.build.stage import make_stage, steps_of, stream_of, trained_names
 from cotrunk.build.tasks import bound_tasks, fitted_tasks, tasks_of, with_fitted_kinds
 from cotrunk.config.settings import Settings
-from cotrunk.data.batches.text import template_of
-from cotrunk.data.tokens.cache import Corpus, digest_of
+from cotrunk.data.batches.stream import Stream
+from cotrunk.data.batches.text import PairFormat, Template, template_of
+from cotrunk.data.tokens.cache import Corpus
+from cotrunk.data.tokens.digests import digest_of
 from cotrunk.data.tokens.workers import cores
 from cotrunk.errors import Errors, UserError, plural
+from cotrunk.infer.model import Model
 from cotrunk.kinds.task import Task
 from cotrunk.learn.run import Interrupt, Run
-from cotrunk.model.encoder.shape import Shape, config_from_shape
+from cotrunk.model.encoder.shape import Shape, config_of_saved
 from cotrunk.model.sharing.network import Network
 from cotrunk.model.sharing.place import Place
 from cotrunk.model.weights.initial import initialise
 from cotrunk.model.weights.pretrained import Pretrained, find, load_tokenizer
 from cotrunk.progress import OnProgress, ignore_progress
+from cotrunk.runs.cost import Meter
 from cotrunk.runs.environment import environment
+from cotrunk.runs.events import Finding
 from cotrunk.runs.folder import RunFolder
 
 Corpora = Mapping[str, Mapping[str, Corpus]]
@@ -52,36 +59,121 @@ def prepare(
 
     ``base``: the folder that paths in the settings are relative to; ``out``: the run folder.
     """
+    meter = Meter(RunFolder(out))
+    with meter.phase("prepare"):
+        return _prepare(settings, base, meter, extensions, on_progress, interrupt or Interrupt())
+
+
+@dataclass(frozen=True)
+class _Built:
+    """The network before any row is read, and what was built on the way.
+
+    ``drawn`` are its parameters that are random, ``started`` what is to be said of its start.
+    """
+
+    tasks: list[Task]
+    shape: Shape
+    pretrained: Pretrained
+    tokenizer: Tokenizer
+    template: Template
+    pair_formats: Mapping[str, PairFormat]
+    network: Network
+    drawn: Mapping[str, Place]
+    started: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def _prepare(
+    settings: Settings,
+    base: Path,
+    meter: Meter,
+    extensions: Extensions,
+    on_progress: OnProgress,
+    interrupt: Interrupt,
+) -> Run:
+    built = _build(settings, base, extensions)
+    tasks, network = built.tasks, built.network
+    held = held_out_by(settings, tasks, base)
+    sources = sources_of(settings, tasks, base, held)
+    read = _read(tasks, sources, built.tokenizer, on_progress)
+    network.to(device_of(settings.train.device))
+    streams = tuple(
+        stream_of(settings, train, read["train"], number=number)
+        for number, train in enumerate(settings.stages_of_training)
+    )
+    findings = _checked(settings, network, streams, read, sources)
+    steps = map(steps_of, settings.stages_of_training, streams)
+    saved = settings_of_saved(with_fitted_kinds(settings, tasks))
+    return Run(
+        folder=meter.folder,
+        network=network,
+        train=read["train"],
+        dev=read["dev"],
+        pair_formats=built.pair_formats,
+        template=built.template,
+        streams=streams,
+        ends=tuple(accumulate(steps)),
+        make_stage=partial(make_stage, settings),
+        keep=_keep(settings, tasks),
+        max_seconds=settings.train.max_seconds,
+        record=_record(settings, base, built.pretrained, read, network),
+        held=held,
+        documents=_documents(saved, base, built.shape, built.tokenizer),
+        notes=(
+            *_notes(read, built.drawn, built.pretrained),
+            *small_shares(settings, read),
+            *built.started,
+        ),
+        warnings=built.warnings,
+        findings=findings,
+        on_progress=on_progress,
+        interrupt=interrupt,
+        meter=meter,
+    )
+
+
+def _build(settings: Settings, base: Path, extensions: Extensions) -> _Built:
+    """Check the settings, then build the network."""
     tasks = tasks_of(settings, extensions.all_kinds)
-    sources = sources_of(settings, tasks, base)
-    refuse_wrong_settings(settings, tasks, sources)
+    refuse_wrong_settings(settings, tasks, sources_of(settings, tasks, base))
     heads = head_plans(settings, tasks)
     pretrained = find(settings.encoder.weights, base=base)
     shape = with_dropout(pretrained.shape, settings)
     refuse_wrong_network(settings, shape, tasks, heads, extensions.places)
     pair_formats = pair_formats_of(settings, shape, tasks)
-    trained = base / settings.train.init_from if settings.train.init_from else None
-    source = load_model(trained, extensions=extensions) if trained else None
+    source = _source_run(settings, base, extensions)
     warnings = use_threads(settings.train.threads)
     tokenizer = load_tokenizer(pretrained)
     tasks = bound_tasks(tasks, tokenizer, vocabulary=shape.vocabulary)
     tasks = fitted_tasks(settings, tasks, base)
     plan = plan_of(settings, shape, tasks, heads, more=extensions.places)
     template = template_of(tokenizer, segments=shape.segments)
-    read = _read(tasks, sources, tokenizer, on_progress)
     network = Network(shape, plan, tasks, heads)
     reset = reset_places(settings, plan)
     drawn = initialise(network, pretrained.tensors, seed=settings.train.seed, reset=reset)
-    notes = _notes(read, drawn, pretrained)
-    if source and trained:
-        notes += start_from(network, source, template, pair_formats)
-        if not RunFolder(trained).is_finished:
-            notes += (f"train.init_from: the training of {trained} has not finished",)
-    network.to(device_of(settings.train.device))
-    streams = tuple(
-        stream_of(settings, train, read["train"], number=number)
-        for number, train in enumerate(settings.stages_of_training)
+    started = start_from(network, source, template, pair_formats) if source else ()
+    return _Built(
+        tasks=tasks,
+        shape=shape,
+        pretrained=pretrained,
+        tokenizer=tokenizer,
+        template=template,
+        pair_formats=pair_formats,
+        network=network,
+        drawn=drawn,
+        started=(*started, *_unfinished_source(settings, base)),
+        warnings=warnings,
     )
+
+
+def _checked(
+    settings: Settings,
+    network: Network,
+    streams: Sequence[Stream],
+    read: Corpora,
+    sources: Sources,
+) -> tuple[Finding, ...]:
+    """What the guards find before training; refuses what cannot be trained."""
     findings = findings_before(
         settings,
         network,
@@ -92,29 +184,24 @@ def prepare(
     )
     if any(finding.fatal for finding in findings):
         raise UserError(*(str(finding) for finding in findings))
-    steps = map(steps_of, settings.stages_of_training, streams)
-    return Run(
-        folder=RunFolder(out),
-        network=network,
-        train=read["train"],
-        dev=read["dev"],
-        pair_formats=pair_formats,
-        template=template,
-        streams=streams,
-        ends=tuple(accumulate(steps)),
-        make_stage=partial(make_stage, settings),
-        keep=_keep(settings, tasks),
-        max_seconds=settings.train.max_seconds,
-        record=_record(settings, base, pretrained, read),
-        documents=_documents(
-            settings_of_saved(with_fitted_kinds(settings, tasks)), base, shape, tokenizer
-        ),
-        notes=notes,
-        warnings=warnings,
-        findings=tuple(findings),
-        on_progress=on_progress,
-        interrupt=interrupt or Interrupt(),
-    )
+    return tuple(findings)
+
+
+def _source_run(settings: Settings, base: Path, extensions: Extensions) -> Model | None:
+    """The trained network to start from."""
+    if settings.train.init_from is None:
+        return None
+    try:
+        return load_model(base / settings.train.init_from, extensions=extensions)
+    except UserError as error:
+        raise UserError(*(f"train.init_from: {line}" for line in error.lines)) from None
+
+
+def _unfinished_source(settings: Settings, base: Path) -> tuple[str, ...]:
+    trained = settings.train.init_from
+    if trained is None or RunFolder(base / trained).is_finished:
+        return ()
+    return (f"train.init_from: the training of {base / trained} has not finished",)
 
 
 def _read(
@@ -136,11 +223,12 @@ def _keep(settings: Settings, tasks: list[Task]) -> str:
 
 
 def use_threads(wanted: int | None) -> tuple[str, ...]:
-    """Set torch's number of threads; returns a warning if there are fewer cores."""
-    if wanted is None:
-        return ()
-    torch.set_num_threads(wanted)
-    if wanted <= cores():
+    """Set torch's number of threads; returns a warning if there are fewer cores.
+
+    By default torch uses all cores of the machine, even if the container may use fewer.
+    """
+    torch.set_num_threads(wanted or min(torch.get_num_threads(), cores()))
+    if wanted is None or wanted <= cores():
         return ()
     are = "is" if cores() == 1 else "are"
     return (
@@ -150,7 +238,7 @@ def use_threads(wanted: int | None) -> tuple[str, ...]:
 
 
 def _record(
-    settings: Settings, base: Path, pretrained: Pretrained, read: Corpora
+    settings: Settings, base: Path, pretrained: Pretrained, read: Corpora, network: Network
 ) -> dict[str, Any]:
     """The content of run.json."""
     return {
@@ -159,9 +247,19 @@ def _record(
         "base": str(base.resolve()),
         "weights": pretrained.digest,
         "data": {s: {t: c.digest for t, c in corpora.items()} for s, corpora in read.items()},
+        "parameters": _parameters(settings, network),
         "threads": torch.get_num_threads(),
         "environment": environment(),
     }
+
+
+def _parameters(settings: Settings, network: Network) -> dict[str, int]:
+    """How many parameters the network has, and how many any stage trains."""
+    names = set[str]()
+    for train in settings.stages_of_training:
+        names |= trained_names(settings, train, network)
+    sizes = {name: parameter.numel() for name, parameter in network.named_parameters()}
+    return {"total": sum(sizes.values()), "trained": sum(sizes[name] for name in names)}
 
 
 def _documents(
@@ -171,9 +269,22 @@ def _documents(
     return {
         "settings": settings.model_dump(),
         "base": str(base.resolve()),
-        "config": config_from_shape(shape),
+        "config": config_of_saved(shape),
         "tokenizer": json.loads(tokenizer.to_str()),
     }
+
+
+def small_shares(settings: Settings, read: Corpora) -> Iterator[str]:
+    """Splits that have less than half of the share they should have."""
+    for name, corpus in read["dev"].items():
+        share = share_of(settings.tasks[name], "dev")
+        rows = len(corpus) + len(read["train"][name])
+        if 2 * len(corpus) < share * rows:
+            found = plural(len(corpus), "row")
+            yield (
+                f"{name}: dev = {share:g} of {rows:,} rows gives only {found}, "
+                "because rows that share a text stay together; name a file of dev rows instead"
+            )
 
 
 def _notes(read: Corpora, drawn: Mapping[str, Place], weights: Pretrained) -> tuple[str, ...]:

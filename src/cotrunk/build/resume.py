@@ -1,16 +1,19 @@
 """Whether a run can be resumed: same settings, same data, same network."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from cotrunk.data.tokens.workers import cores
 from cotrunk.errors import UserError, plural
 from cotrunk.learn.run import Run
 from cotrunk.model.sharing.network import Network
+from cotrunk.model.weights.finite import not_finite
 from cotrunk.runs.checkpoint import Checkpoint
 from cotrunk.runs.folder import RunFolder
+from cotrunk.runs.lost import Lost, lost_networks
 
-MAY_DIFFER = ("base", "threads", "settings.train.threads", "environment")
+MAY_DIFFER = ("base", "parameters", "threads", "settings.train.threads", "environment")
 """Entries of run.json that may differ in a resumed run."""
 
 
@@ -35,19 +38,55 @@ def resumed(run: Run, before: object, *, force: bool) -> tuple[Run, Checkpoint |
             *changes,
         )
     start, warnings = run.folder.latest_good()
+    again: tuple[Path, ...] = ()
+    if start and (lost := lost_networks(run.folder, start.documents["state"])):
+        start, again, more = _before_loss(run.folder, start, lost, force=force)
+        warnings += more
     record: Mapping[str, object] = run.record
     if start:
         _refuse_another_network(run.network, start)
+        if broken := not_finite(start.tensors("model")):
+            raise UserError(f"{start.folder}: {broken}, so it cannot be resumed; start a new run")
         if threads := _threads_of(before):  # keep what the run was started with
             warnings += _other_threads(threads, run)
             record = {**record, "threads": threads}
     going_on = replace(
         run,
         record=record,
+        save_again=again,
         notes=(*run.notes, *changes),
         warnings=(*run.warnings, *warnings),
     )
     return going_on, start
+
+
+def _before_loss(
+    folder: RunFolder, start: Checkpoint, lost: Sequence[Lost], *, force: bool
+) -> tuple[Checkpoint, tuple[Path, ...], list[str]]:
+    """Where to resume so that lost networks are made again, which to save at once, and warnings.
+
+    That is the newest checkpoint not newer than any of them. With ``force`` they may be given up.
+    """
+    older, _ = folder.latest_good(at_most=min(each.step for each in lost))
+    if older:
+        from_here = f"making it again from {older.folder.name}"
+        again = tuple(each.place for each in lost if each.step == older.documents["state"]["step"])
+        return older, again, [f"{each.why}; {from_here}" for each in lost]
+    if not force:
+        raise UserError(
+            *(
+                f"{each.why}; it was of step {each.step}, and the checkpoints are newer: restore "
+                "it, or give --force to keep the best network from here on"
+                for each in lost
+            )
+        )
+    state = dict(start.documents["state"])
+    gone = [each.task for each in lost]
+    state["task_best"] = {t: best for t, best in state["task_best"].items() if t not in gone}
+    if None in gone:
+        state |= {"best": None, "best_step": -1}
+    start = replace(start, documents={**start.documents, "state": state})
+    return start, (), [f"{each.why}; keeping the best network from here on" for each in lost]
 
 
 def differences(before: object, now: object, place: str = "") -> Iterator[str]:

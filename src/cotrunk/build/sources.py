@@ -4,38 +4,57 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Protocol
 
 from tokenizers import Tokenizer
 
-from cotrunk.config.settings import Settings
+from cotrunk.config.settings import Settings, TaskPart
 from cotrunk.data import sample
 from cotrunk.data.reading.examples import Source
 from cotrunk.data.reading.files import PLAIN_TEXT, near_name, tables_in
 from cotrunk.data.reading.formats import LINE
+from cotrunk.data.reading.splits import HeldOut, Part, Split
 from cotrunk.data.tokens.cache import Corpus, load_corpus
 from cotrunk.errors import Errors, UserError
 from cotrunk.kinds.task import Task
 from cotrunk.progress import OnProgress, ignore_progress
 
 SAMPLE = "sample:"
-SPLITS = ("train", "dev", "test")
+SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 Sources = Mapping[str, Mapping[str, tuple[Source, ...]]]
 """By split and task; several files if a task reads the texts of other tasks."""
 
 
-def sources_of(settings: Settings, tasks: Sequence[Task], base: Path) -> Sources:
-    """Every file that the settings name, whether it exists or not."""
+class LoadCorpus(Protocol):
+    """Tokenises the files of a task, or finds them tokenised."""
+
+    def __call__(
+        self, task: Task, source: Sequence[Source], tokenizer: Tokenizer, *, on_progress: OnProgress
+    ) -> Corpus: ...
+
+
+def sources_of(
+    settings: Settings, tasks: Sequence[Task], base: Path, held: HeldOut | None = None
+) -> Sources:
+    """Every file that the settings name, whether it exists or not.
+
+    ``held``: the texts that are not for training, where a split is a share of the training rows.
+    """
     return {
         split: {
-            task.name: found for task in tasks if (found := _sources(settings, task, split, base))
+            task.name: found
+            for task in tasks
+            if (found := _sources(settings, task, split, base, held))
         }
         for split in SPLITS
     }
 
 
-def existing_sources(settings: Settings, task: Task, split: str, base: Path) -> tuple[Source, ...]:
+def existing_sources(
+    settings: Settings, task: Task, split: Split, base: Path, held: HeldOut | None = None
+) -> tuple[Source, ...]:
     """The files of a task and split, after checking that they exist."""
-    found = _sources(settings, task, split, base)
+    found = _sources(settings, task, split, base, held)
     for source in found:
         refuse_absent(source.path, place=f"tasks.{task.name}.{split}")
     return found
@@ -76,6 +95,7 @@ def corpora_of(
     tasks: Sequence[Task],
     tokenizer: Tokenizer,
     *,
+    load: LoadCorpus = load_corpus,
     on_progress: OnProgress = ignore_progress,
 ) -> dict[str, Corpus]:
     """The tokenised rows of every task with a file for the split; reports all errors at once."""
@@ -89,18 +109,27 @@ def corpora_of(
     corpora: dict[str, Corpus] = {}
     for task, files in named:
         with errors.gathered():
-            corpora[task.name] = load_corpus(task, files, tokenizer, on_progress=on_progress)
+            corpora[task.name] = load(task, files, tokenizer, on_progress=on_progress)
     errors.refuse()
     return corpora
 
 
-def _sources(settings: Settings, task: Task, split: str, base: Path) -> tuple[Source, ...]:
+def _sources(
+    settings: Settings, task: Task, split: Split, base: Path, held: HeldOut | None
+) -> tuple[Source, ...]:
     """The files of a task, or those of the tasks whose texts it reads."""
     if split == "test" and task.labels.texts_of:  # never train on test texts
         return ()
     named = task.labels.texts_of or (task.name,)
-    files = [name for name in named if getattr(settings.tasks[name], split) is not None]
-    found = [_source(settings, name, split, base) for name in files]
+    sparse = task.labels.missing_is_unlabelled
+    found = [
+        replace(
+            _source(settings, name, split, file, base, sparse=sparse),
+            part=_part(settings, name, split, held),
+        )
+        for name in named
+        for file in files_of(settings.tasks[name], split)
+    ]
     if task.labels.takes_any_text:
         own = not task.labels.texts_of
         found = [_any_text(source, task, own=own) for source in found]
@@ -120,12 +149,36 @@ def _any_text(source: Source, task: Task, *, own: bool) -> Source:
     )
 
 
-def _source(settings: Settings, task: str, split: str, base: Path) -> Source:
+def files_of(part: TaskPart, split: Split) -> tuple[str, ...]:
+    """The files that a task names for a split; a file listed twice is read once."""
+    named = part.train if share_of(part, split) else getattr(part, split)
+    files = [named] if isinstance(named, str) else named or []
+    return tuple(dict.fromkeys(files))
+
+
+def share_of(part: TaskPart, split: Split) -> float:
+    """The share of the training rows that is the split; 0 if it has files of its own, or none."""
+    named = getattr(part, split)
+    return named if isinstance(named, float) else 0.0
+
+
+def _part(settings: Settings, task: str, split: Split, held: HeldOut | None) -> Part | None:
+    """Training rows leave out what any task holds out, so that no task trains on such a text."""
+    if held is None or (split != "train" and not share_of(settings.tasks[task], split)):
+        return None
+    return Part(split, held)
+
+
+def _source(
+    settings: Settings, task: str, split: Split, file: str, base: Path, *, sparse: bool
+) -> Source:
+    """``sparse``: rows without a label are expected."""
     part = settings.tasks[task]
-    file = getattr(part, split)
-    files = [getattr(other, split) for other in settings.tasks.values() if other.label is not None]
+    labelled = [other for other in settings.tasks.values() if other.label is not None]
     # Several tasks in one file: not every row has a label for every task.
-    sparse = part.sparse_labels if part.sparse_labels is not None else files.count(file) > 1
+    sparse = sparse or sum(file in files_of(other, split) for other in labelled) > 1
+    if part.sparse_labels is not None:
+        sparse = part.sparse_labels
     return Source(
         path=_path(file, base),
         texts=tuple(part.text or ()),

@@ -7,7 +7,7 @@ from cotrunk.config.settings import Settings, Train
 from cotrunk.data.batches.samplers import DRAWN, Sampler
 from cotrunk.data.batches.stream import Stream
 from cotrunk.data.tokens.cache import Corpus
-from cotrunk.infer.features import Reading, encode_corpus, encoder_digest
+from cotrunk.infer.features import Reading, encode_corpus, encoder_digest, is_encoded
 from cotrunk.infer.forward import Cached, Forward, Live
 from cotrunk.kinds import Loss
 from cotrunk.kinds.task import Task
@@ -69,13 +69,9 @@ def make_stage(settings: Settings, run: Run, number: int) -> Stage:
     train, stream, network = settings.stages_of_training[number], run.streams[number], run.network
     names = tasks_in(settings, train)
     tasks = [network.tasks[name] for name in names]
-    updated_by = updated_in_stage(network, names)
-    frozen, places = frozen_places(train, network.plan), network.places_of()
-    trained = {
-        name: parameter
-        for name, parameter in network.named_parameters()
-        if updated_by[name] and places[name].name not in frozen
-    }
+    updated_by, places = updated_in_stage(network, names), network.places_of()
+    frozen, updated = frozen_places(train, network.plan), trained_names(settings, train, network)
+    trained = {name: parameter for name, parameter in network.named_parameters() if name in updated}
     for name, parameter in network.named_parameters():  # an earlier stage may have frozen it
         parameter.requires_grad_(name in trained)
     weighting = weighting_of(settings, train, tasks)
@@ -113,6 +109,13 @@ def make_stage(settings: Settings, run: Run, number: int) -> Stage:
         keep_each=train.keep_each,
         patience=train.early_stopping,
     )
+
+
+def trained_names(settings: Settings, train: Train, network: Network) -> set[str]:
+    """The parameters that a stage updates: not frozen, and used by a task that it trains."""
+    frozen, places = frozen_places(train, network.plan), network.places_of()
+    updated_by = updated_in_stage(network, tasks_in(settings, train))
+    return {name for name, by in updated_by.items() if by and places[name].name not in frozen}
 
 
 def updated_in_stage(network: Network, tasks: Sequence[str]) -> dict[str, Group]:
@@ -154,16 +157,13 @@ def forward_of(
     live = Live(network, corpora, run.pair_formats, run.template, device)
     if not keeps_vectors(network.plan, frozen):
         return live
-    encoder = encoder_digest(network)
-    features = {
-        task: encode_corpus(
-            Reading(network, task, corpus, run.pair_formats[task], run.template),
-            encoder,
-            on_progress=on_progress,
-        )
-        for task, corpus in corpora.items()
-        if not network.tasks[task].is_about_tokens
-    }
+    encoder, features = encoder_digest(network), {}
+    for task, corpus in corpora.items():
+        if network.tasks[task].is_about_tokens:
+            continue
+        reading = Reading(network, task, corpus, run.pair_formats[task], run.template)
+        with run.meter.phase("prepare" if is_encoded(reading, encoder) else "encode"):
+            features[task] = encode_corpus(reading, encoder, on_progress=on_progress)
     return Cached(network, features, live, device)
 
 

@@ -3,21 +3,22 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import MISSING, fields, replace
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tokenizers import Tokenizer
-
-from cotrunk.build.sources import existing_sources
+from cotrunk.build.sources import SPLITS, existing_sources, files_of
 from cotrunk.config.kinds import make_kind
 from cotrunk.config.settings import Settings, TaskPart
 from cotrunk.data.reading.examples import raw_labels
 from cotrunk.data.reading.files import PLAIN_TEXT
-from cotrunk.data.tokens.vocabulary import vocabulary_of
 from cotrunk.errors import Errors, UserError, did_you_mean
 from cotrunk.kinds import CERTAINTY, KINDS, Kind
 from cotrunk.kinds.task import TAKEN, Task
+
+if TYPE_CHECKING:  # `cotrunk plan` does not need tokens
+    from tokenizers import Tokenizer
 
 
 def tasks_of(settings: Settings, kinds: Mapping[str, type[Kind]] = KINDS) -> list[Task]:
@@ -70,7 +71,7 @@ def _wrong_texts_of(name: str, part: TaskPart, labels: Kind, settings: Settings)
 
 
 def _no_text(part: TaskPart) -> list[str]:
-    files = [file for file in (part.train, part.dev, part.test) if file is not None]
+    files = [file for split in SPLITS for file in files_of(part, split)]
     are_plain = all(Path(file).suffix.lower() == PLAIN_TEXT for file in files)
     if part.text is not None or (files and are_plain):
         return []
@@ -100,8 +101,10 @@ def _fitted(settings: Settings, task: Task, base: Path) -> Task:
         return replace(task, labels=task.labels.fitted(labels))
 
 
-def bound_tasks(tasks: Sequence[Task], tokenizer: Tokenizer, *, vocabulary: int) -> list[Task]:
+def bound_tasks(tasks: Sequence[Task], tokenizer: "Tokenizer", *, vocabulary: int) -> list[Task]:
     """Tasks with kinds bound to the tokenizer; ``vocabulary``: rows of the word table."""
+    from cotrunk.data.tokens.vocabulary import vocabulary_of
+
     words = vocabulary_of(tokenizer, size=vocabulary)
     errors = Errors()
     bound: list[Task] = []
@@ -130,5 +133,10 @@ def with_fitted_kinds(settings: Settings, tasks: Sequence[Task]) -> Settings:
     raw = settings.model_dump()
     for task in tasks:
         chosen = (settings.tasks[task.name].model_extra or {}).keys()
-        raw["tasks"][task.name] |= {key: getattr(task.labels, key) for key in chosen}
+        fitted = [
+            field.name
+            for field in fields(task.labels)
+            if field.default is not MISSING and getattr(task.labels, field.name) != field.default
+        ]
+        raw["tasks"][task.name] |= {key: getattr(task.labels, key) for key in (*chosen, *fitted)}
     return Settings.model_validate(raw)

@@ -17,15 +17,18 @@ from cotrunk.learn.loop import train as train_network
 from cotrunk.learn.run import Interrupt, Run
 from cotrunk.progress import OnProgress, ignore_progress
 from cotrunk.runs.checkpoint import Checkpoint
+from cotrunk.runs.cost import Cost
 from cotrunk.runs.events import Event, Finding, Finished, Started
 from cotrunk.runs.folder import RunFolder
+from cotrunk.runs.seal import seal_run
 
 
 @dataclass(frozen=True)
 class TrainedRun:
     """A finished training run. ``scores`` and ``overall`` are those of the best network.
 
-    They are empty, and ``best_step`` None, if it was never evaluated.
+    They are empty, and ``best_step`` None, if it was never evaluated. ``seconds`` are those of this
+    session; ``cost`` adds up all sessions.
     """
 
     folder: Path
@@ -35,6 +38,7 @@ class TrainedRun:
     best_step: int | None
     scores: Mapping[str, Mapping[str, Any]]
     overall: Mapping[str, float | None]
+    cost: Cost
     extensions: Extensions = NO_EXTENSIONS
 
     def load(self, *, which: str = "best") -> Predictor:
@@ -75,6 +79,7 @@ def train(
         best_step=best.step if best else None,
         scores=best.scores if best else {},
         overall=best.overall if best else {},
+        cost=finished.cost,
         extensions=extensions,
     )
 
@@ -143,6 +148,7 @@ def train_settings(
 
     if resumes:
         with RunFolder(out).lock():
+            RunFolder(out).create_logs()
             before = RunFolder(out).read_document("run")
             run, start = resumed(ready(), before, force=force)
             yield _started(run, start, _resume_note(run, start), resumed=True)
@@ -152,6 +158,7 @@ def train_settings(
     note = [f"nothing to resume in {out}: starting a new run"] if resume else []
     with RunFolder.create(out).lock():
         run.folder.write_document("run", run.record)
+        seal_run(run.folder.path)
         yield _started(run, None, *note, resumed=False)
         yield from train_network(run, None)
 
@@ -183,7 +190,7 @@ def _started(run: Run, start: Checkpoint | None, *notes: str, resumed: bool) -> 
 
 def _resume_note(run: Run, start: Checkpoint | None) -> str:
     if start is None:
-        return "no checkpoint yet: starting from step 0"
+        return "no checkpoint: starting from step 0"
     step = start.documents["state"]["step"]
     over = "; training is already complete" if step == run.steps else ""
     return f"resuming after step {step}{over}"

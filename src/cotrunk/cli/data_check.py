@@ -6,14 +6,16 @@ from dataclasses import asdict
 from pathlib import Path
 
 from cotrunk.build.heads import pair_formats_of
-from cotrunk.build.sources import existing_sources
+from cotrunk.build.sources import SPLITS, existing_sources
+from cotrunk.build.splits import held_out_by
 from cotrunk.build.tasks import fitted_tasks, tasks_of
 from cotrunk.cli.terminal import tables
 from cotrunk.cli.terminal.output import Document
 from cotrunk.config.settings import read_settings
 from cotrunk.data.batches.text import template_of, tokens_of
 from cotrunk.data.reading.check import check, spelled_out
-from cotrunk.data.reading.examples import Source, Text
+from cotrunk.data.reading.examples import Source
+from cotrunk.data.reading.splits import Text
 from cotrunk.data.tokens.tokenise import Tokeniser
 from cotrunk.errors import Errors
 from cotrunk.kinds.task import Task
@@ -22,19 +24,19 @@ from cotrunk.model.weights.pretrained import find, load_tokenizer
 
 def data_check(arguments: Namespace) -> Document:
     path = Path(arguments.config)
-    settings = read_settings(path, arguments.set)
+    settings = read_settings(path, arguments.set, unset=arguments.unset)
     tasks = fitted_tasks(settings, tasks_of(settings), path.parent)
     pretrained = find(settings.encoder.weights, base=path.parent)
     pair_formats = pair_formats_of(settings, pretrained.shape, tasks)
     tokenizer = load_tokenizer(pretrained)
     template, tokenise = template_of(tokenizer), Tokeniser(tokenizer)
     document: Document = {"tasks": {}}
-    errors = Errors()
+    errors, held = Errors(), held_out_by(settings, tasks, path.parent)
     sources: dict[str, dict[str, tuple[Source, ...]]] = {task.name: {} for task in tasks}
     for task in tasks:
-        for split in ("train", "dev", "test"):
+        for split in SPLITS:
             with errors.gathered():
-                files = existing_sources(settings, task, split, path.parent)
+                files = existing_sources(settings, task, split, path.parent, held)
                 sources[task.name] |= {split: files} if files else {}
     errors.refuse()  # before reading rows: how a file is read depends on all tasks that share it
     for task in tasks:

@@ -1,4 +1,4 @@
-"""``cotrunk demo``: three plans on the sample data, in one table."""
+"""``cotrunk demo``: three plans on the sample data, in one table and one report."""
 
 from argparse import Namespace
 from pathlib import Path
@@ -7,27 +7,43 @@ import numpy as np
 
 from cotrunk.build.load import load_model
 from cotrunk.build.sources import corpora_of
+from cotrunk.cli import report
 from cotrunk.cli.terminal import tables
-from cotrunk.cli.terminal.output import Document
+from cotrunk.cli.terminal.output import Document, say
 from cotrunk.cli.train import train_into
 from cotrunk.config import presets
 from cotrunk.errors import UserError
 
 
 def demo(arguments: Namespace) -> Document:
-    """The three plans of Hybrid BERT on the sample data, in one table."""
+    """The three plans of Hybrid BERT on the sample data, in one table and one report."""
     out = Path(arguments.out)
     taken = [name for name in presets.DEMO if (out / name / "run.json").exists()]
     if taken:
         raise UserError(f"{out / taken[0]}: already exists; choose another folder with --out")
     document: Document = {"runs": []}
     for name in presets.DEMO:
-        settings = presets.settings(name, changes=[*presets.DEMO_CHANGES, *arguments.set])
+        changes = [*presets.DEMO_CHANGES, *arguments.set]
+        settings = presets.settings(name, changes=changes, unset=arguments.unset)
         result = train_into(settings, Path.cwd(), out / name, title=name)
         document["runs"].append({"plan": name, "sharing": settings.sharing.encoder, **result})
     if not arguments.json:
         tables.show_demo(document["runs"], baselines=_baselines(document["runs"][0]))
+    document["report"] = _report(out)
     return document
+
+
+def _report(out: Path) -> str | None:
+    """The path of the report; None if the packages that draw it are not installed."""
+    page = out / "report.html"
+    runs = [out / name for name in presets.DEMO]
+    try:
+        report.write(runs, page, title="Three sharing plans on the sample data")
+    except UserError as error:
+        say(f"note: there is no report: {error.lines[0]}")
+        return None
+    say(f"report: open {page} in a browser")
+    return str(page)
 
 
 def _baselines(run: Document) -> dict[str, float]:

@@ -7,8 +7,10 @@ from cotrunk.cli.terminal import tables
 from cotrunk.cli.terminal.output import Document
 from cotrunk.config.settings import Settings, check_settings
 from cotrunk.errors import UserError
+from cotrunk.runs.cost import read_cost
 from cotrunk.runs.evaluation import read_evaluation
 from cotrunk.runs.folder import RunFolder
+from cotrunk.runs.sizes import sizes
 
 
 def info(arguments: Namespace) -> Document:
@@ -27,10 +29,19 @@ def info(arguments: Namespace) -> Document:
         "best_step": kept.step if kept else None,
         "scores": {task: kept.scores[task] for task in settings.tasks} if kept else {},
         "overall": {key: kept.overall[key] if kept else None for key in ("official", "mean")},
+        **_parameters(run),
+        "bytes": sizes(run),
+        **read_cost(run).document(),
     }
     if not arguments.json:
         tables.show_info(document)
     return document
+
+
+def _parameters(run: RunFolder) -> dict[str, int | None]:
+    """Runs of older versions do not tell."""
+    found = run.read_document("run").get("parameters", {})
+    return {"parameters": found.get("total"), "trained_parameters": found.get("trained")}
 
 
 def _settings_of(run: RunFolder) -> Settings:

@@ -10,6 +10,8 @@ from cotrunk.config import presets
 from cotrunk.errors import UserError
 from cotrunk.files import write_whole
 
+USUAL = "hybrid-bert"
+
 
 def init(arguments: Namespace) -> Document:
     if arguments.list:
@@ -20,17 +22,41 @@ def init(arguments: Namespace) -> Document:
             out().print(listed, markup=False)
         return {"presets": known}
     path = Path(arguments.output or "run.toml")
-    text = presets.text(arguments.preset, data=_seen_from(path.parent, arguments.data))
+    text = (
+        _config_of_files(arguments, path) if arguments.files else _config_of_preset(arguments, path)
+    )
     if path.exists():
         raise UserError(f"{path}: already exists; choose another name with -o, or remove it first")
     refuse_bad_target(path)
     write_whole(path, text.encode())
     say(f"wrote {path}; next: cotrunk train {path} --out runs/{path.stem}")
-    return {"config": str(path), "preset": arguments.preset}
+    return {"config": str(path), "preset": None if arguments.files else arguments.preset or USUAL}
 
 
-def _seen_from(folder: Path, data: str | None) -> str | None:
+def _config_of_preset(arguments: Namespace, path: Path) -> str:
+    from cotrunk.build.presets import preset_text  # a list of presets needs no settings
+
+    return preset_text(
+        arguments.preset or USUAL,
+        data=_seen_from(path.parent, arguments.data),
+        weights=_seen_from(path.parent, arguments.weights),
+        as_reported=arguments.as_reported,
+        base=path.parent,
+    )
+
+
+def _config_of_files(arguments: Namespace, path: Path) -> str:
+    from cotrunk.build.guessed import config_of_files
+
+    options = ("preset", "data", "weights", "as_reported")
+    given = [name.replace("_", "-") for name in options if getattr(arguments, name)]
+    if given:
+        raise UserError(f"--{given[0]} and files exclude each other: give a preset, or files")
+    return config_of_files([Path(file) for file in arguments.files], path.parent)
+
+
+def _seen_from(folder: Path, named: str | None) -> str | None:
     """Paths in a config are relative to the config, paths in a command to the current folder."""
-    if data is None or Path(data).is_absolute() or not Path(data).is_dir():
-        return data
-    return os.path.relpath(data, folder)
+    if named is None or Path(named).is_absolute() or not Path(named).is_dir():
+        return named
+    return os.path.relpath(named, folder)

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from cotrunk.cli.terminal.signals import handling_signals, say_at_once
-from cotrunk.cli.terminal.streams import open_closed_ones, silence
-from cotrunk.errors import UserError
+from cotrunk.cli.terminal.streams import open_closed_ones, silence, write_any_name
+from cotrunk.errors import UserError, printable
 
 DONE, FAILED, WRONG = 0, 1, 2
 
@@ -17,20 +17,24 @@ DONE, FAILED, WRONG = 0, 1, 2
 def main(argv: Sequence[str] | None = None) -> int:
     """0: done, 1: failed at run time, 2: the user must correct something, 130/143: interrupted."""
     open_closed_ones()
+    write_any_name()
+    # Looking for plugins would read the metadata of every installed package.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     arguments = Namespace(debug=False)
     try:
         with _exiting_on_interrupt():
             from cotrunk.cli.parser import parser
 
             arguments = parser().parse_args(argv)
+            _refuse_early(arguments)
             run = _command(arguments.run)
         document = run(arguments)
         if arguments.json:
-            from cotrunk.cli.terminal.output import to_json
+            from cotrunk.cli.terminal.output import print_json
 
-            print(to_json(document))  # noqa: T201
+            print_json(document)
         sys.stdout.flush()
-        return DONE
+        return FAILED if _is_failed(document) else DONE
     except UserError as error:
         return _fail(error.lines, WRONG, arguments)
     except BrokenPipeError:  # the reader of our output is gone, as in `cotrunk info RUN | head`
@@ -58,13 +62,38 @@ def _command(name: str) -> Callable[[Namespace], object]:
             from cotrunk.cli.plan import plan as run
         case "train":
             from cotrunk.cli.train import train as run
+        case "sweep":
+            from cotrunk.cli.sweep import sweep as run
+        case "study":
+            from cotrunk.cli.study import study as run
         case "evaluate":
             from cotrunk.cli.evaluate import evaluate as run
         case "predict":
             from cotrunk.cli.predict import predict as run
+        case "verify":
+            from cotrunk.cli.verify import verify as run
         case "info":
             from cotrunk.cli.info import info as run
+        case "compare":
+            from cotrunk.cli.compare import compare as run
+        case "report":
+            from cotrunk.cli.report import report as run
     return run
+
+
+def _refuse_early(arguments: Namespace) -> None:
+    """A run that another process is writing to: before torch is imported, which takes seconds."""
+    if arguments.run == "train" and not arguments.dry_run:
+        from cotrunk.cli.outputs import run_folder
+        from cotrunk.runs.lock import refuse_locked
+
+        refuse_locked(run_folder(arguments))
+
+
+def _is_failed(document: object) -> bool:
+    from cotrunk.cli.terminal.output import Failed
+
+    return isinstance(document, Failed)
 
 
 @contextmanager
@@ -86,7 +115,7 @@ def _fail(lines: Sequence[str], code: int, arguments: Namespace) -> int:
         raise
     for line in lines:
         try:
-            print(f"error: {line}", file=sys.stderr)  # noqa: T201
+            print(f"error: {printable(line)}", file=sys.stderr)  # noqa: T201
         except OSError:  # nobody reads standard error; the exit code remains
             silence(sys.stderr)
     return code

@@ -1,19 +1,37 @@
 """The options of every command. Nothing slow is imported here, so that ``--help`` is fast."""
 
 import argparse
+import re
 from typing import NoReturn, TypeAlias
 
 from cotrunk import __version__
-from cotrunk.errors import UserError
+from cotrunk.errors import UserError, did_you_mean
 
 Commands: TypeAlias = "argparse._SubParsersAction[_Parser]"
+
+
+INVALID_CHOICE = re.compile(
+    r"argument (.+): invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL
+)
+COMMANDS_ELSEWHERE = {"fit": "train", "finetune": "train", "test": "evaluate", "score": "evaluate"}
 
 
 class _Parser(argparse.ArgumentParser):
     """Reports a wrong option as one line, like all other errors."""
 
     def error(self, message: str) -> NoReturn:
+        if match := INVALID_CHOICE.fullmatch(message):
+            message = _wrong_choice(*match.groups())
         raise UserError(f"{self.prog}: {message}; see {self.prog} --help")
+
+
+def _wrong_choice(name: str, found: str, listed: str) -> str:
+    known = [choice.strip(" '") for choice in listed.split(",")]
+    elsewhere = COMMANDS_ELSEWHERE.get(found)
+    starting = [choice for choice in known if len(found) > 1 and choice.startswith(found)]
+    meant = [elsewhere] if elsewhere in known else starting
+    hint = f"; did you mean {meant[0]!r}?" if meant else did_you_mean(found, known)
+    return f"{name}: must be one of {', '.join(known)}; found {found!r}{hint}"
 
 
 def parser() -> argparse.ArgumentParser:
@@ -28,14 +46,21 @@ def parser() -> argparse.ArgumentParser:
     _add_data_check(commands)
     _add_plan(commands)
     _add_train(commands)
+    _add_sweep(commands)
+    _add_study(commands)
     _add_evaluate(commands)
     _add_predict(commands)
     _add_info(commands)
+    _add_verify(commands)
+    _add_compare(commands)
+    _add_report(commands)
     return top
 
 
 def _add_demo(commands: Commands) -> None:
-    demo = _command(commands, "demo", "train 1-bert, 3-bert and hybrid-bert on the sample data")
+    demo = _command(
+        commands, "demo", "train 1-bert, 3-bert and hybrid-bert on the sample data, report on them"
+    )
     demo.add_argument(
         "--out", default="runs/demo", help="folder for the runs (default: %(default)s)"
     )
@@ -43,11 +68,23 @@ def _add_demo(commands: Commands) -> None:
 
 
 def _add_init(commands: Commands) -> None:
-    init = _command(commands, "init", "write a commented config to start from")
-    init.add_argument("--preset", default="hybrid-bert", help="preset (default: %(default)s)")
+    init = _command(commands, "init", "write a commented config for your files, or from a preset")
+    init.add_argument(
+        "files",
+        metavar="FILE",
+        nargs="*",
+        help="labelled files: columns, kinds and classes are found by looking at them",
+    )
+    init.add_argument("--preset", help="preset, if no file is given (default: hybrid-bert)")
     init.add_argument("--list", action="store_true", help="list the presets")
     init.add_argument(
         "--data", metavar="DIR", help="folder with the CS224N files, instead of the sample data"
+    )
+    init.add_argument(
+        "--weights", metavar="W", help="another encoder; the plan is fitted to its depth"
+    )
+    init.add_argument(
+        "--as-reported", action="store_true", help="the report's own settings, for BERT-base"
     )
     init.add_argument("-o", "--output", metavar="FILE", help="file to write (default: run.toml)")
 
@@ -113,9 +150,59 @@ def _add_train(commands: Commands) -> None:
     )
 
 
+def _add_sweep(commands: Commands) -> None:
+    summary = "train many variants of a config; repeat the command to continue"
+    sweep = _command(commands, "sweep", summary)
+    sweep.add_argument("file", metavar="SWEEP.toml")
+    sweep.add_argument("-o", "--out", metavar="DIR", required=True, help="folder for the runs")
+    sweep.add_argument(
+        "--engine", choices=("ray", "local"), help="default: ray if it is installed, else local"
+    )
+    sweep.add_argument(
+        "--address", metavar="A", help="a running Ray cluster that sees the same files"
+    )
+    sweep.add_argument(
+        "--dry-run", action="store_true", help="list the trials and the time they will take"
+    )
+
+
+def _add_study(commands: Commands) -> None:
+    summary = "run the experiments of a report and judge its claims; repeat to continue"
+    study = _command(commands, "study", summary)
+    study.add_argument("name", metavar="NAME", nargs="?", help="a study, or a study file")
+    study.add_argument("config", metavar="CONFIG", nargs="?", help="for `study sharing`")
+    study.add_argument("-o", "--out", metavar="DIR", help="folder for runs and results")
+    study.add_argument("--list", action="store_true", help="list the studies")
+    study.add_argument(
+        "--budget",
+        choices=("quick", "full"),
+        default="quick",
+        help="quick (default): MiniLM on two cores; full: the report's own experiment",
+    )
+    study.add_argument(
+        "--data", metavar="DIR", help="folder with the CS224N files, instead of the sample data"
+    )
+    study.add_argument("--weights", metavar="W", help="another encoder")
+    study.add_argument("--seeds", metavar="N", type=_positive, help="number of seeds per setting")
+    study.add_argument(
+        "--threads", metavar="N", type=_positive, default=1, help="threads of a trial (default: 1)"
+    )
+    study.add_argument(
+        "--engine", choices=("ray", "local"), help="default: ray if it is installed, else local"
+    )
+    study.add_argument(
+        "--address", metavar="A", help="a running Ray cluster that sees the same files"
+    )
+    _several(study, "--set", "KEY=VALUE", "override settings of all trials")
+    study.add_argument(
+        "--dry-run", action="store_true", help="list the trials and the time they will take"
+    )
+
+
 def _add_evaluate(commands: Commands) -> None:
-    evaluate = _command(commands, "evaluate", "score a trained run on labelled rows")
-    evaluate.add_argument("folder", metavar="RUN")
+    summary = "score a trained run, or several as one system, on labelled rows"
+    evaluate = _command(commands, "evaluate", summary)
+    evaluate.add_argument("folders", metavar="RUN", nargs="+")
     evaluate.add_argument("--split", choices=("train", "dev", "test"), default="dev")
     _several(evaluate, "--task", "T", "default: all")
     _which(evaluate)
@@ -138,7 +225,7 @@ def _add_predict(commands: Commands) -> None:
         "-o",
         "--output",
         metavar="OUT",
-        help="output file (.csv, .tsv, .jsonl); for --format minbert a folder",
+        help="output file (.csv, .tsv, .jsonl); for --format minbert a folder or a .zip",
     )
     formats = ("csv", "tsv", "jsonl", "minbert")
     predict.add_argument("--format", choices=formats, help="default: by the extension of OUT")
@@ -158,8 +245,53 @@ def _add_info(commands: Commands) -> None:
     info.add_argument("folder", metavar="RUN")
 
 
+def _add_verify(commands: Commands) -> None:
+    summary = "check every file of a run against what was recorded of it"
+    verify = _command(commands, "verify", summary)
+    verify.add_argument("folder", metavar="RUN")
+
+
+def _add_compare(commands: Commands) -> None:
+    summary = "compare runs: scores, differences to a baseline, cost"
+    compare = _command(commands, "compare", summary)
+    compare.add_argument(
+        "runs", metavar="RUN_OR_DIR", nargs="+", help="a run, or a folder with runs in it"
+    )
+    compare.add_argument(
+        "--baseline", metavar="R", help="a run, or a folder of its seeds (default: the first run)"
+    )
+    compare.add_argument(
+        "--margin",
+        type=float,
+        default=0.01,
+        help="smallest difference of a score that matters (default: %(default)s)",
+    )
+    compare.add_argument("--format", choices=("markdown", "latex", "csv"))
+    compare.add_argument(
+        "-o", "--output", metavar="FILE", help="write to a file: .md, .tex, .csv or .json"
+    )
+
+
+def _add_report(commands: Commands) -> None:
+    summary = "write one page about runs: verdict, scores, curves, plans, errors"
+    report = _command(commands, "report", summary)
+    report.add_argument(
+        "runs", metavar="RUN_OR_DIR", nargs="+", help="a run, or a folder with runs in it"
+    )
+    report.add_argument(
+        "-o", "--output", metavar="FILE", default="report.html", help="default: %(default)s"
+    )
+    report.add_argument(
+        "--baseline", metavar="R", help="show differences to this run (default: the best plan)"
+    )
+    report.add_argument("--title", help="default: the names of the tasks")
+    report.add_argument("--svg", metavar="DIR", help="also write every chart as SVG")
+    report.add_argument("--png", metavar="DIR", help="also write every chart as PNG")
+
+
 def _set(command: argparse.ArgumentParser) -> None:
     _several(command, "--set", "KEY=VALUE", "override settings, as in --set train.epochs=1")
+    _several(command, "--unset", "KEY", "remove settings or tables, as in --unset tasks.para")
 
 
 def _which(command: argparse.ArgumentParser) -> None:
@@ -189,4 +321,10 @@ def _command(
 def _count(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"must be a whole number, 0 or more; found {text!r}")
+    return int(text)
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"must be a whole number, 1 or more; found {text!r}")
     return int(text)

@@ -52,12 +52,14 @@ def _planned(arguments: Namespace) -> tuple[ParameterTable, dict[str, list[str]]
     options = {name: getattr(arguments, name) for name in PLAN_OPTIONS}
     given = {name: value for name, value in options.items() if value is not None}
     if arguments.config is None:
-        if arguments.set:
-            raise UserError("--set needs a config to change; give one, or use the other options")
+        if arguments.set or arguments.unset:
+            given_option = "--set" if arguments.set else "--unset"
+            fix = "give one, or use the other options"
+            raise UserError(f"{given_option} needs a config to change; {fix}")
         return _planned_options(**given), {}
     if given:
         raise UserError(*(_says_already(name, given[name], arguments.config) for name in given))
-    return _planned_config(Path(arguments.config), arguments.set)
+    return _planned_config(Path(arguments.config), arguments.set, arguments.unset)
 
 
 def _says_already(option: str, value: object, config: str) -> str:
@@ -124,9 +126,9 @@ def _heads(text: str | None, tasks: list[str], shape: Shape) -> list[Place]:
 
 
 def _planned_config(
-    path: Path, changes: Sequence[str]
+    path: Path, changes: Sequence[str], unset: Sequence[str]
 ) -> tuple[ParameterTable, dict[str, list[str]]]:
-    settings = read_settings(path, list(changes))
+    settings = read_settings(path, list(changes), unset=unset)
     tasks = fitted_tasks(settings, tasks_of(settings), path.parent)
     shape = shape_of(settings.encoder.weights, base=path.parent)
     heads = head_plans(settings, tasks)

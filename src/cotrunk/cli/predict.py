@@ -1,7 +1,6 @@
 """``cotrunk predict``: predictions for every row of a file."""
 
 import heapq
-import io
 import shutil
 import sys
 import tempfile
@@ -12,36 +11,37 @@ from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
+from cotrunk.cli.minbert import course_targets, write_course_files
 from cotrunk.cli.outputs import refuse_bad_target
 from cotrunk.cli.terminal import progress
 from cotrunk.cli.terminal.output import Document, say
+from cotrunk.cli.terminal.signals import terminable
 from cotrunk.cli.trained import chosen_tasks, load_run
 from cotrunk.data.reading.examples import Rows, Source
 from cotrunk.data.reading.files import BOM
 from cotrunk.errors import UserError, plural
-from cotrunk.files import write_whole
+from cotrunk.files import whole_file
 from cotrunk.infer.int8 import to_int8
 from cotrunk.infer.model import Model
-from cotrunk.infer.predictor import WRITERS, Answered, Predictor, object_of, write_minbert
+from cotrunk.infer.predictor import WRITERS, Answered, Predictor, object_of
 from cotrunk.kinds.task import Task
 from cotrunk.progress import OnProgress, ProgressUpdate, ignore_progress
 
 Readers = list[tuple[list[str], Rows]]
 """Tasks that read a file in the same way, with its rows."""
 
-MINBERT_NAME = "{task}-output.csv"
 BEGINNINGS = {b"{": ".jsonl", b"PAR1": ".parquet"}
 
 
 def predict(arguments: Namespace) -> Document:
-    model = load_run(arguments)
+    model = load_run(Path(arguments.folder), arguments)
     if arguments.int8:
         to_int8(model.network)
     predictor = Predictor(model)
     with _as_file(arguments.file) as path, _naming_the_option():
         names = _usable_tasks(arguments, model, path)
         tasks = [model.network.tasks[name] for name in names]
-        targets = _targets(arguments, names)
+        targets = _targets(arguments, tasks, model)
         readers = _readers(arguments, predictor, names, path)
         rows = _merged([predictor.answer_file(alike, rows) for alike, rows in readers], names)
         with _listing_all_bad_rows(readers), progress.counting() as counter:
@@ -124,7 +124,7 @@ def _refused(rows: Rows) -> Sequence[str]:
 
 def _usable_tasks(arguments: Namespace, model: Model, path: Path) -> list[str]:
     """The tasks of --task, else all tasks whose columns the file has."""
-    chosen, parts = chosen_tasks(arguments.task, model), model.unlabelled
+    chosen, parts = chosen_tasks(arguments.task, list(model.network.tasks)), model.unlabelled
     silent = [name for name in chosen if not model.network.tasks[name].labels.can_answer]
     if arguments.task:
         if silent:
@@ -174,28 +174,23 @@ def _merged(groups: list[Iterator[Answered]], names: Sequence[str]) -> Iterator[
         yield Answered(line, rows[0].id, {name: found[name] for name in names if name in found})
 
 
-def _targets(arguments: Namespace, names: Sequence[str]) -> dict[str, Path]:
+def _targets(arguments: Namespace, tasks: Sequence[Task], model: Model) -> dict[str, Path]:
     """The output file of each task: the same for all, but one each in minbert's format."""
-    minbert, output = arguments.format == "minbert", arguments.output
-    if minbert and not (len(names) == 1 and output and Path(output).suffix):
-        folder = Path(output or ".")
-        if folder.exists() and not folder.is_dir():
-            raise UserError(
-                f"-o {folder}: is a file; --format minbert writes a file per task, so give a folder"
-            )
-        if not folder.exists():
-            refuse_bad_target(folder)
-        return {name: folder / MINBERT_NAME.format(task=name) for name in names}
-    if output is None:
+    if arguments.format == "minbert":
+        targets = course_targets(arguments, tasks, model.sources)
+    elif arguments.output is None:
         return {}
-    path = Path(output)
-    refuse_bad_target(path)
-    if arguments.file != "-" and path.exists() and path.samefile(arguments.file):
-        raise UserError(f"-o {path}: is the input file; choose another")
-    if arguments.format is None and path.suffix.lstrip(".") not in WRITERS:
-        endings = ", ".join(f".{kind}" for kind in WRITERS)
-        raise UserError(f"-o {path}: the name must end in one of {endings}; or give --format")
-    return dict.fromkeys(names, path)
+    else:
+        path = Path(arguments.output)
+        refuse_bad_target(path)
+        targets = dict.fromkeys((task.name for task in tasks), path)
+        if arguments.format is None and path.suffix.lstrip(".") not in WRITERS:
+            endings = ", ".join(f".{kind}" for kind in WRITERS)
+            raise UserError(f"-o {path}: the name must end in one of {endings}; or give --format")
+    for target in targets.values():
+        if arguments.file != "-" and target.exists() and target.samefile(arguments.file):
+            raise UserError(f"-o {target}: is the input file; choose another")
+    return targets
 
 
 def _write_answers(
@@ -209,18 +204,12 @@ def _write_answers(
     if not targets:
         WRITERS[arguments.format or "csv"](tasks, rows, sys.stdout)
         return {}
-    answered = list(rows)  # all before writing, so that nothing is written if a row is bad
-    if arguments.format == "minbert":
-        for task in tasks:
-            text = io.StringIO()
-            write_minbert(task, answered, text)
-            targets[task.name].parent.mkdir(exist_ok=True)
-            write_whole(targets[task.name], text.getvalue().encode())
+    if arguments.format == "minbert":  # all before writing: a row may be bad
+        write_course_files(tasks, list(rows), targets)
     else:
         path = targets[tasks[0].name]
-        text = io.StringIO()
-        WRITERS[arguments.format or path.suffix.lstrip(".")](tasks, answered, text)
-        write_whole(path, text.getvalue().encode())
+        with terminable(), whole_file(path) as file:
+            WRITERS[arguments.format or path.suffix.lstrip(".")](tasks, rows, file)
     for path in dict.fromkeys(targets.values()):
         say(f"wrote {path}")
     return {"files": {name: str(path) for name, path in targets.items()}}

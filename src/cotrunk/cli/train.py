@@ -8,9 +8,16 @@ from pathlib import Path
 
 from cotrunk.build.prepare import prepare
 from cotrunk.build.train import refuse_force_alone, train_settings, warnings_of
+from cotrunk.cli.outputs import run_folder
 from cotrunk.cli.terminal import progress, tables
 from cotrunk.cli.terminal.output import Document, say
-from cotrunk.cli.terminal.signals import handling_signals, hangup, say_at_once
+from cotrunk.cli.terminal.signals import (
+    ending_at_second,
+    handling_signals,
+    hangup,
+    say_at_once,
+    terminable,
+)
 from cotrunk.config.settings import Settings, read_settings
 from cotrunk.data.batches.sampling import dry_run
 from cotrunk.learn.run import Interrupt, Interrupted
@@ -22,8 +29,8 @@ from cotrunk.runs.folder import RunFolder
 def train(arguments: Namespace) -> Document:
     path = Path(arguments.config)
     refuse_force_alone(force=arguments.force, resume=arguments.resume)
-    settings = read_settings(path, arguments.set)
-    out = Path(arguments.out or Path("runs") / path.stem)
+    settings = read_settings(path, arguments.set, unset=arguments.unset)
+    out = run_folder(arguments)
     if arguments.dry_run:
         return _dry_run(settings, path.parent, out, arguments)
     document = train_into(
@@ -119,21 +126,8 @@ def _document(finished: Finished) -> Document:
         "best_step": best.step if best else None,
         "scores": dict(best.scores) if best else {},
         "overall": {key: best.overall[key] if best else None for key in ("official", "mean")},
+        "cost": finished.cost.document(),
     }
-
-
-@contextmanager
-def terminable() -> Iterator[None]:
-    """SIGTERM or a closed terminal end this block as Ctrl-C does, with all cleanup."""
-    signals = [signal.SIGTERM, *hangup()]
-
-    def end(number: int, _frame: object) -> None:
-        for each in signals:  # a second signal would interrupt the cleanup
-            signal.signal(each, signal.SIG_IGN)
-        raise SystemExit(128 + number)
-
-    with handling_signals(signals, end):
-        yield
 
 
 @contextmanager
@@ -149,11 +143,11 @@ def interruptible(run: RunFolder, interrupt: Interrupt) -> Iterator[None]:
         elif number != signal.SIGHUP:  # SIGHUP comes twice: from the shell and from the kernel
             raise SystemExit(128 + number)
 
-    with handling_signals([signal.SIGINT, signal.SIGTERM, *hangup()], ask):
+    with handling_signals([signal.SIGINT, signal.SIGTERM, *hangup()], ask), ending_at_second():
         try:
             yield
         except Interrupted as stopped:
-            saved = any(run.checkpoints.iterdir())
+            saved = any(run.checkpoints.glob("step-*"))
             after = "continues from here" if saved else "starts over: no step was finished"
             say(f"stopped; --resume {after}")
             raise SystemExit(128 + stopped.signal) from None

@@ -11,20 +11,20 @@ from cotrunk.infer.model import Model
 from cotrunk.runs.checkpoint import CheckpointError
 
 
-def load_run(arguments: Namespace) -> Model:
-    note_unfinished(Path(arguments.folder), arguments.which)
+def load_run(folder: Path, arguments: Namespace) -> Model:
+    note_unfinished(folder, arguments.which)
     device = "cpu" if arguments.int8 else "auto"
     try:
-        return load_model(Path(arguments.folder), which=arguments.which, device=device)
+        return load_model(folder, which=arguments.which, device=device)
     except CheckpointError as error:
         other = "final" if arguments.which == "best" else "best"
         raise UserError(f"{error}; try --which {other}, or train again") from None
 
 
-def chosen_tasks(names: Sequence[str], model: Model) -> list[str]:
-    known = list(model.network.tasks)
+def chosen_tasks(names: Sequence[str], known: Sequence[str]) -> list[str]:
+    """The tasks of --task, or all."""
     unknown = [name for name in names if name not in known]
     if unknown:
         hint = did_you_mean(unknown[0], known)
         raise UserError(f"--task {unknown[0]}: must be one of {', '.join(known)}{hint}")
-    return list(dict.fromkeys(names)) or known
+    return list(dict.fromkeys(names or known))

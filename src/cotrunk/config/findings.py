@@ -59,7 +59,9 @@ def _finding(
         if renamed:
             return " is not a setting", f": it is now called {renamed}"
         known = _keys(path[:-1], root)
-        hint = did_you_mean(path[-1], known) or f"; known: {', '.join(known)}"
+        tables = [f"{key}.{path[0]}" for key in known if path[0] in _keys((key,), root)]
+        near = f"; did you mean {tables[0]!r}?" if tables and len(path) == 1 else ""
+        hint = near or did_you_mean(path[-1], known) or f"; known: {', '.join(known)}"
         return " is not a setting", hint
     if details["type"] == "missing":
         return " is missing: ", _why_needed(path[-1], kinds)

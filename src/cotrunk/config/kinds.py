@@ -80,7 +80,9 @@ def _findings_of(
 ) -> dict[str, str]:
     """Errors by key; each line starts with its key."""
     if entry["kind"] not in kinds:
-        hint = did_you_mean(entry["kind"], kinds)
+        word = entry["kind"].lower()
+        meant = [name for name, kind in kinds.items() if word in kind.also_called]
+        hint = f"; did you mean {meant[0]!r}?" if meant else did_you_mean(word, kinds)
         return {"kind": f"kind = {entry['kind']!r}: must be one of {', '.join(kinds)}{hint}"}
     kind = kinds[entry["kind"]]
     known = [field.name for field in fields(kind)]

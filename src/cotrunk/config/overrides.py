@@ -1,10 +1,11 @@
-"""``--set KEY=VALUE``: changes to a config."""
+"""``--set KEY=VALUE`` and ``--unset KEY``: changes to a config."""
 
 import tomllib
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from cotrunk.errors import UserError
+from cotrunk.errors import UserError, did_you_mean
+from cotrunk.numbers import exact_float
 
 Keys = tuple[str, ...]
 
@@ -26,17 +27,48 @@ def _apply(raw: dict[str, Any], change: str) -> Keys:
     path = tuple(key.strip().split("."))
     if not sign or not all(path):
         raise UserError(f"--set {change}: write key=value, for example --set train.epochs=2")
+    try:
+        read = tomllib.loads(f"value = {value.strip()}", parse_float=exact_float)["value"]
+    except tomllib.TOMLDecodeError:
+        read = value.strip()
+    except ValueError as error:
+        raise UserError(f"--set {change}: {error}; write 0 or a larger number") from None
+    try:
+        return set_value(raw, path, read)
+    except UserError as error:
+        raise UserError(f"--set {change}: {error}") from None
+
+
+def set_value(raw: dict[str, Any], path: Keys, value: Any) -> Keys:
+    """Set a value in a nested table; returns its keys, or those of the first new table."""
     table, there = raw, 0
     for part in path[:-1]:
         there += part in table
         table = table.setdefault(part, {})
         if not isinstance(table, dict):
-            raise UserError(f"--set {change}: {part!r} is a value, not a table")
-    try:
-        table[path[-1]] = tomllib.loads(f"value = {value.strip()}")["value"]
-    except tomllib.TOMLDecodeError:
-        table[path[-1]] = value.strip()
+            raise UserError(f"{part!r} is a value, not a table")
+    table[path[-1]] = value
     return path[: there + 1]
+
+
+def remove_keys(raw: dict[str, Any], keys: Sequence[str], *, said: str = "--unset") -> None:
+    """Remove tables or values from ``raw`` in place; all must exist."""
+    missing = [f"{said} {line}" for key in keys if (line := _remove(raw, key))]
+    if missing:
+        raise UserError(*missing)
+
+
+def _remove(raw: dict[str, Any], key: str) -> str | None:
+    """An error line if there is no such key."""
+    table: Any = raw
+    *above, last = key.strip().split(".")
+    for part in above:
+        table = table.get(part) if isinstance(table, dict) else None
+    if not isinstance(table, dict) or last not in table:
+        known = [".".join((*above, name)) for name in table] if isinstance(table, dict) else raw
+        return f"{key}: the config does not set it{did_you_mean(key, known)}"
+    del table[last]
+    return None
 
 
 def is_changed(keys: Keys, changed: Collection[Keys]) -> bool:

@@ -1,7 +1,7 @@
 """The TOML config as checked settings. Every error names its key."""
 
 import tomllib
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -10,13 +10,17 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from cotrunk.config.findings import DEVICE, NAME, findings, rule
 from cotrunk.config.kinds import Kinds, kind_findings, wrong_keep
-from cotrunk.config.overrides import Keys, apply_changes, is_changed
+from cotrunk.config.overrides import Keys, apply_changes, is_changed, remove_keys
 from cotrunk.errors import UserError, did_you_mean
 from cotrunk.kinds import KINDS
+from cotrunk.numbers import exact_float
 
+MOST_BYTES = 2**20
 Share = Annotated[float, Field(ge=0, lt=1)]
 Positive = Annotated[int, Field(ge=1)]
 TaskName = Annotated[str, StringConstraints(pattern=NAME, max_length=64)]
+ShareOfTrain = Annotated[float, Field(gt=0, lt=1)]
+Files = str | Annotated[list[str], Field(min_length=1)]
 Pooling = Literal["pooler", "cls", "mean", "max", "sum"]
 Pair = Literal["joined", "concat", "hadamard", "difference", "all", "sum", "cosine"]
 LinearMap = Literal["query", "key", "value", "out", "up", "down"]
@@ -124,9 +128,9 @@ class TaskPart(Part):
     text: Annotated[list[str], Field(min_length=1, max_length=2)] | None = None
     label: str | None = None
     id: str | None = None
-    train: str | None = None
-    dev: str | None = None
-    test: str | None = None
+    train: Files | None = None
+    dev: Files | ShareOfTrain | None = None
+    test: Files | ShareOfTrain | None = None
     skip_bad_rows: bool = False
     sparse_labels: bool | None = None
     quoting: Literal["csv", "none"] = "csv"
@@ -156,6 +160,7 @@ class Train(Part):
     layer_decay: Annotated[float, Field(gt=0, le=1)] = 1.0
     rates: dict[str, Annotated[float, Field(gt=0, le=10)]] = {}
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 11711
+    split_seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
     sampling: Sampler = "together"
     alpha: Annotated[float, Field(ge=0, le=1)] = 1.0
     temperature: Annotated[float, Field(gt=0)] = 1.0
@@ -208,14 +213,32 @@ class Settings(Part):
         return [Train.model_validate({**raw, **changes}) for changes in self.stages or [{}]]
 
 
-ONCE_PER_RUN = ("device", "init_from", "keep", "max_seconds", "seed", "threads")
+ONCE_PER_RUN = ("device", "init_from", "keep", "max_seconds", "seed", "split_seed", "threads")
 """Keys of [train] that a stage cannot change."""
 
 
-def read_settings(path: Path, changes: list[str] | None = None, kinds: Kinds = KINDS) -> Settings:
-    """Read a config and apply ``key=value`` changes; reports all errors at once."""
+def read_settings(
+    path: Path,
+    changes: list[str] | None = None,
+    kinds: Kinds = KINDS,
+    *,
+    unset: Sequence[str] = (),
+) -> Settings:
+    """Read a config without the ``unset`` keys, with ``key=value`` changes; all errors at once."""
+    raw = read_raw(path)
+    remove_keys(raw, unset)
+    changed = apply_changes(raw, changes or [])
+    return check_settings(raw, place=str(path), changed=changed, kinds=kinds)
+
+
+def read_raw(path: Path) -> dict[str, Any]:
+    """A config as it is written, not yet checked."""
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            raise UserError(f"{path}: a config must not exceed {MOST_BYTES:,} bytes")
+        text = content.decode()
     except FileNotFoundError:
         beside = [other.name for other in path.parent.glob("*.toml")]
         start = f"; `cotrunk init -o {path}` creates one"
@@ -226,18 +249,23 @@ def read_settings(path: Path, changes: list[str] | None = None, kinds: Kinds = K
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: a config must be a TOML file in UTF-8; {error}") from None
     try:
-        raw = tomllib.loads(text)
+        return tomllib.loads(text, parse_float=exact_float)
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{path}: not valid TOML; {error}") from None
-    changed = apply_changes(raw, changes or [])
-    return check_settings(raw, place=str(path), changed=changed, kinds=kinds)
+    except ValueError as error:
+        raise UserError(f"{path}: {error}; write 0 or a larger number") from None
 
 
 def check_settings(
-    raw: dict[str, Any], *, place: str, changed: Collection[Keys] = (), kinds: Kinds = KINDS
+    raw: dict[str, Any],
+    *,
+    place: str,
+    changed: Collection[Keys] = (),
+    changed_by: str = "--set ",
+    kinds: Kinds = KINDS,
 ) -> Settings:
-    """Errors are reported at ``place``, or at ``--set`` for keys that were ``changed``."""
-    written = partial(_place, place=place, changed=changed)
+    """Errors are reported at ``place``, or at ``changed_by`` for keys that were ``changed``."""
+    written = partial(_place, place=place, changed=changed, changed_by=changed_by)
     found: dict[Keys, str] = {}
     try:
         settings = Settings.model_validate(raw)
@@ -256,14 +284,14 @@ def check_settings(
     for number, changes in enumerate(settings.stages, start=1):
         stage = f"{written(('stages',))}stages {number}: "
         wrong += [stage + line for line in _wrong_stage(changes, settings)]
-    wrong += _idle_changes(changed, settings)
+    wrong += _idle_changes(changed, settings, changed_by)
     if wrong:
         raise UserError(*wrong)
     return settings
 
 
-def _place(keys: Keys, *, place: str, changed: Collection[Keys]) -> str:
-    return "--set " if is_changed(keys, changed) else f"{place}: "
+def _place(keys: Keys, *, place: str, changed: Collection[Keys], changed_by: str) -> str:
+    return changed_by if is_changed(keys, changed) else f"{place}: "
 
 
 def _wrong_stage(changes: dict[str, Any], settings: Settings) -> list[str]:
@@ -281,13 +309,13 @@ def _wrong_stage(changes: dict[str, Any], settings: Settings) -> list[str]:
     return wrong
 
 
-def _idle_changes(changed: Collection[Keys], settings: Settings) -> list[str]:
-    """--set changes to [train] without effect, because every stage sets the key."""
+def _idle_changes(changed: Collection[Keys], settings: Settings, changed_by: str) -> list[str]:
+    """Changes to [train] without effect, because every stage sets the key."""
     named = [set(stage) for stage in settings.stages] or [set()]
     idle = settings.train.model_fields_set.intersection(*named)
     return [
-        f"--set train.{key} has no effect: every stage sets its own {key}; "
-        "change it in the file, or use --set 'stages=[...]'"
+        f"{changed_by}train.{key} has no effect: every stage sets its own {key}; "
+        "change it in the file, or replace the stages (--set 'stages=[...]')"
         for key in sorted(idle)
         if is_changed(("train", key), changed)
     ]

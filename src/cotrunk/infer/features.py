@@ -5,25 +5,26 @@ Shapes: S sequences, D width.
 
 import hashlib
 import json
+import os
 from collections.abc import Generator, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from cotrunk.data.batches.text import PairFormat, Template, pack_rows
-from cotrunk.data.tokens.cache import Corpus, CorpusRows, cache_folder
-from cotrunk.files import whole_folder
+from cotrunk.data.tokens.cache import Corpus, CorpusRows
+from cotrunk.data.tokens.store import cache_folder, is_intact, storing
 from cotrunk.infer.batching import by_batch, row_tokens
 from cotrunk.model.encoder.dropout import NO_DROPOUT
 from cotrunk.model.sharing.network import Network
 from cotrunk.model.sharing.partition import Group, group_name
 from cotrunk.progress import OnProgress, ProgressUpdate, ignore_progress
 
-FORMAT = 3
+FORMAT = 4
+VECTORS = ".f32"
 Vectors = dict[str, list[np.ndarray]]
 """Vectors of some rows by group name: for each side [rows, D]."""
 
@@ -115,23 +116,26 @@ def encode_corpus(
     reading: Reading, encoder: str, *, on_progress: OnProgress = ignore_progress
 ) -> Features:
     """The vectors of a corpus, from the cache if they are there."""
-    folder = cache_folder() / "features" / reading.digest(encoder)
-    is_whole = partial(_is_whole, size=reading.size)
-    if not is_whole(folder):
-        with whole_folder(folder, is_whole) as beside:
+    folder = _folder(reading, encoder)
+    if not is_intact(folder):
+        with storing(folder) as beside:
             _encode(reading, beside, on_progress)
     vectors = {
         frozenset(path.stem.split("+")): np.memmap(path, np.float32, mode="r", shape=reading.size)
-        for path in sorted(folder.iterdir())
+        for path in sorted(folder.glob(f"*{VECTORS}"))
     }
     pair_format = reading.pair_format
     swapped = pair_format.texts == 2 and pair_format.joined and pair_format.swapped
     return Features(vectors, len(reading.corpus), reading.sides, swapped)
 
 
-def _is_whole(folder: Path, *, size: tuple[int, int]) -> bool:
-    sizes = [path.stat().st_size for path in folder.iterdir()] if folder.is_dir() else []
-    return bool(sizes) and set(sizes) == {4 * size[0] * size[1]}
+def is_encoded(reading: Reading, encoder: str) -> bool:
+    """Whether the vectors of a corpus are in the cache; they are verified when they are opened."""
+    return _folder(reading, encoder).is_dir()
+
+
+def _folder(reading: Reading, encoder: str) -> Path:
+    return cache_folder() / "features" / reading.digest(encoder)
 
 
 def _encode(reading: Reading, folder: Path, on_progress: OnProgress) -> None:
@@ -141,11 +145,19 @@ def _encode(reading: Reading, folder: Path, on_progress: OnProgress) -> None:
         for chosen, vectors in batches:
             for name, of_sides in vectors.items():
                 if name not in files:
-                    place = folder / f"{name}.f32"
-                    files[name] = np.memmap(place, np.float32, "w+", shape=reading.size)
+                    files[name] = _create(folder / f"{name}{VECTORS}", reading.size)
                 for side, vector in enumerate(of_sides):
                     files[name][side * rows + chosen] = vector
             done += len(chosen)
             on_progress(ProgressUpdate(f"encoding {reading.task}", len(chosen), done / rows))
     for file in files.values():
         file.flush()
+
+
+def _create(path: Path, size: tuple[int, int]) -> np.memmap:
+    if hasattr(os, "posix_fallocate"):
+        # Without its space, a mapped file on a full disk kills the process when it is written.
+        with path.open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, 4 * size[0] * size[1])
+        return np.memmap(path, np.float32, "r+", shape=size)
+    return np.memmap(path, np.float32, "w+", shape=size)

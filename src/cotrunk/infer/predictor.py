@@ -13,15 +13,15 @@ import numpy as np
 
 from cotrunk.data.batches.text import PairFormat
 from cotrunk.data.reading.examples import (
-    LISTED,
     Example,
     Rows,
     Source,
-    Text,
     as_words,
     text_fault,
     words_fault,
 )
+from cotrunk.data.reading.refusal import LISTED
+from cotrunk.data.reading.splits import Text
 from cotrunk.data.tokens.encoded import BETWEEN_WORDS, encode
 from cotrunk.data.tokens.tokenise import Tokeniser
 from cotrunk.errors import UserError, did_you_mean, shown
@@ -215,18 +215,6 @@ def write_jsonl(tasks: Sequence[Task], rows: Iterable[Answered], file: TextIO) -
     for answered in rows:
         row = without_nan(object_of(tasks, answered))
         file.write(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n")
-
-
-def write_minbert(task: Task, rows: Iterable[Answered], file: TextIO) -> None:
-    """The course's submission format, including its spaces."""
-    if task.labels.minbert_header is None:
-        raise UserError(f"--format minbert has no task like {task.name}; use csv or jsonl")
-    file.write(f"id \t {task.labels.minbert_header} \n")
-    for answered in rows:
-        if task.name not in answered.answers:
-            continue
-        shown = task.labels.minbert_value(answered.answers[task.name])
-        file.write(f"{answered.id} , {shown} \n")
 
 
 Writer = Callable[[Sequence[Task], Iterable[Answered], TextIO], None]

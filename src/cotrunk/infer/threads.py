@@ -41,6 +41,12 @@ def in_order(
                 yield from _on_threads(work, items, at_once)
 
 
+def one_after_another(work: Callable[[Item], Result], items: Sequence[Item]) -> Generator[Result]:
+    """The results of ``work``, in this thread; an operation has one thread."""
+    with _ONE_AT_A_TIME, threads_per_operation(1):
+        yield from map(work, items)
+
+
 def _on_threads(
     work: Callable[[Item], Result], items: Sequence[Item], at_once: int
 ) -> Generator[Result]:

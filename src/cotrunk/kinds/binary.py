@@ -1,7 +1,7 @@
 """Labels 0 and 1."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 
 from cotrunk.errors import shown
-from cotrunk.kinds.classes import class_metrics
-from cotrunk.kinds.kind import CERTAINTY, Answer, Kind, Loss, by_row, number_of
-from cotrunk.kinds.metrics import Metric, positive_f1
+from cotrunk.kinds import outcomes
+from cotrunk.kinds.kind import CERTAINTY, Answer, Kind, Loss, by_row, mean_of_seen, number_of
+from cotrunk.kinds.metrics import F1, Metric, class_metrics
 from cotrunk.kinds.weights import ClassWeights, balanced, check_weights
 
 if TYPE_CHECKING:
@@ -25,9 +25,13 @@ LABELS = ("0", "1")
 class Binary(Kind):
     """A target is 0 or 1; the one output is the logit of 1."""
 
+    also_called: ClassVar[tuple[str, ...]] = ("bool", "boolean", "yes-no")
     losses: ClassVar[tuple[str, ...]] = ("binary-cross-entropy", "probability-mse")
     smoothed_losses: ClassVar[tuple[str, ...]] = ("binary-cross-entropy",)
-    minbert_header: ClassVar[str | None] = "Predicted_Is_Paraphrase"
+    minbert_headers: ClassVar[Mapping[int, str]] = {
+        1: "Predicted_Sentiment",
+        2: "Predicted_Is_Paraphrase",
+    }
 
     metric: Literal["accuracy", "f1", "macro-f1", "mcc"] = "accuracy"
     class_weights: ClassWeights = None
@@ -92,7 +96,7 @@ class Binary(Kind):
         return np.where(np.isfinite(output).all(axis=1), decided, np.nan)
 
     def metrics(self) -> Mapping[str, Metric]:
-        return class_metrics(2) | {"f1": Metric("f1", positive_f1)}
+        return class_metrics(2) | {"f1": F1}
 
     def errors(
         self,
@@ -102,7 +106,18 @@ class Binary(Kind):
         counts: np.ndarray | None = None,  # noqa: ARG002
     ) -> np.ndarray:
         """1 - probability of the gold label."""
-        return np.abs(sigmoid(output)[:, 0].astype(np.float64) - target)
+        return np.abs(outcomes.sigmoid(output)[:, 0] - target)
+
+    def confusion(self, output: np.ndarray, target: np.ndarray) -> outcomes.Confusion:
+        return outcomes.of_classes(self.predict_labels(output), target, LABELS)
+
+    def certainty(self, output: np.ndarray, target: np.ndarray) -> outcomes.Certainty:
+        known = np.isfinite(output).all(axis=1)
+        sure = outcomes.sigmoid(np.abs(output[known, 0]))
+        return outcomes.Certainty(sure, self.predict_labels(output[known]) == target[known])
+
+    def averaged(self, outputs: Sequence[np.ndarray]) -> np.ndarray:
+        return logits_of_mean(outputs)
 
     def histogram(self, target: np.ndarray) -> dict[str, int]:
         counts = np.bincount(target.astype(np.int64), minlength=2)
@@ -124,6 +139,18 @@ class Binary(Kind):
     def to_columns(self, task: str, answer: Answer) -> dict[str, object]:
         (yes,) = answer.probabilities
         return {task: answer.prediction, f"{task}{CERTAINTY}": max(yes, 1 - yes)}
+
+    def minbert_value(self, answer: Answer, texts: int) -> object:
+        return int(answer.prediction) if texts == 1 else float(answer.prediction)
+
+
+def logits_of_mean(outputs: Sequence[np.ndarray]) -> np.ndarray:
+    """Logits of the mean of the probabilities, each class on its own."""
+    from scipy.special import expit, logit
+
+    mean_NO = mean_of_seen([expit(output.astype(np.float64)) for output in outputs])
+    least, most = np.finfo(np.float64).tiny, 1 - np.finfo(np.float64).epsneg
+    return np.asarray(logit(np.clip(mean_NO, least, most)))
 
 
 def sigmoid(output: np.ndarray) -> np.ndarray:

@@ -1,7 +1,7 @@
 """One of several classes."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 
 from cotrunk.errors import did_you_mean, shown
-from cotrunk.kinds.kind import CERTAINTY, Answer, Kind, Loss, by_row, number_of
-from cotrunk.kinds.metrics import Metric, accuracy, class_counts, f1_of_counts, macro_f1, mcc
+from cotrunk.kinds import outcomes
+from cotrunk.kinds.kind import CERTAINTY, Answer, Kind, Loss, by_row, mean_of_seen, number_of
+from cotrunk.kinds.metrics import Metric, class_counts, class_metrics, f1_of_counts
 from cotrunk.kinds.weights import ClassWeights, balanced, check_weights
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 MOST_CLASSES = 10_000
+SMALLEST = float(np.finfo(np.float64).tiny)
+"""Of a probability, so that its logarithm is finite."""
 
 
 @dataclass(frozen=True)
@@ -26,10 +29,17 @@ class Classes(Kind):
     A target is the index of a class.
     """
 
+    also_called: ClassVar[tuple[str, ...]] = (
+        "classification",
+        "multiclass",
+        "multi-class",
+        "single-label",
+        "categorical",
+    )
     lists_classes: ClassVar[bool] = True
     losses: ClassVar[tuple[str, ...]] = ("cross-entropy",)
     smoothed_losses: ClassVar[tuple[str, ...]] = ("cross-entropy",)
-    minbert_header: ClassVar[str | None] = "Predicted_Sentiment"
+    minbert_headers: ClassVar[Mapping[int, str]] = {1: "Predicted_Sentiment"}
 
     classes: int | tuple[str, ...] = ()
     metric: Literal["accuracy", "macro-f1", "mcc"] = "accuracy"
@@ -107,8 +117,21 @@ class Classes(Kind):
         counts: np.ndarray | None = None,  # noqa: ARG002
     ) -> np.ndarray:
         """1 - probability of the gold label."""
-        probabilities = softmax(output)
+        probabilities = outcomes.softmax(output)
         return 1 - probabilities[np.arange(len(target)), target.astype(np.int64)]
+
+    def confusion(self, output: np.ndarray, target: np.ndarray) -> outcomes.Confusion:
+        return outcomes.of_classes(self.predict_labels(output), target, self.names)
+
+    def certainty(self, output: np.ndarray, target: np.ndarray) -> outcomes.Certainty:
+        known = np.isfinite(output).all(axis=1)
+        sure = outcomes.softmax(output[known]).max(axis=1)
+        return outcomes.Certainty(sure, self.predict_labels(output[known]) == target[known])
+
+    def averaged(self, outputs: Sequence[np.ndarray]) -> np.ndarray:
+        """The logarithm of the mean probabilities, whose softmax they are."""
+        mean_NO = mean_of_seen([outcomes.softmax(output) for output in outputs])
+        return np.log(np.maximum(mean_NO, SMALLEST))
 
     def histogram(self, target: np.ndarray) -> dict[str, int]:
         counts = np.bincount(target.astype(np.int64), minlength=self.outputs)
@@ -130,7 +153,7 @@ class Classes(Kind):
     def to_columns(self, task: str, answer: Answer) -> dict[str, object]:
         return {task: answer.prediction, f"{task}{CERTAINTY}": max(answer.probabilities)}
 
-    def minbert_value(self, answer: Answer) -> object:
+    def minbert_value(self, answer: Answer, texts: int) -> object:  # noqa: ARG002
         """The number of the class, not its name in the config."""
         return self.names.index(str(answer.prediction))
 
@@ -168,15 +191,6 @@ def index_of(raw: object, names: tuple[str, ...]) -> int:
     listed = ", ".join(repr(name) for name in names[:20]) + (", ..." if len(names) > 20 else "")
     hint = did_you_mean(raw, names) if isinstance(raw, str) else ""
     raise ValueError(f"a class must be one of {listed}; found {shown(raw)}{hint}")
-
-
-def class_metrics(classes: int) -> dict[str, Metric]:
-    """The metrics for one class per row."""
-    return {
-        "accuracy": Metric("accuracy", accuracy, is_share=True),
-        "macro-f1": Metric("macro-f1", partial(macro_f1, classes=classes)),
-        "mcc": Metric("mcc", partial(mcc, classes=classes), is_correlation=True),
-    }
 
 
 def softmax(output: np.ndarray) -> np.ndarray:

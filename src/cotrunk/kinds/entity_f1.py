@@ -10,12 +10,8 @@ from functools import cached_property
 
 import numpy as np
 
+from cotrunk.kinds.influence import OverRows, jackknife
 from cotrunk.kinds.spans import spans
-
-RESAMPLES = 1000
-RESAMPLE_BLOCK = 4_000_000
-FEWEST = 4
-"""Sentences needed for an interval."""
 
 
 @dataclass(frozen=True)
@@ -60,26 +56,15 @@ def f1(counts_3: np.ndarray) -> float:
     return float(_ratio(2 * counts_3[0], counts_3[1] + counts_3[2]))
 
 
-def f1_interval(counts_S3: np.ndarray, *, seed: int) -> tuple[float, float]:
-    """95 % bootstrap interval over sentences, because the words of one are not independent."""
-    if len(counts_S3) < FEWEST:
-        return float("nan"), float("nan")
-    from scipy.stats import bootstrap
+def f1_over_sentences(counts_S3: np.ndarray) -> OverRows:
+    """Sentences are the rows, because the words of one are not independent."""
 
-    def of_sums(right: np.ndarray, size: np.ndarray, axis: int) -> np.ndarray:
-        return _ratio(2 * right.sum(axis=axis), size.sum(axis=axis))
+    def of_sums(sums: np.ndarray) -> np.ndarray:
+        return _ratio(2 * sums[..., 0], sums[..., 1] + sums[..., 2])
 
-    drawn = bootstrap(
-        (counts_S3[:, 0], counts_S3[:, 1] + counts_S3[:, 2]),
-        of_sums,
-        n_resamples=RESAMPLES,
-        batch=max(1, RESAMPLE_BLOCK // len(counts_S3)),
-        vectorized=True,
-        paired=True,
-        method="percentile",
-        rng=np.random.default_rng(seed),
-    )
-    return float(drawn.confidence_interval.low), float(drawn.confidence_interval.high)
+    total_3 = counts_S3.sum(axis=0)
+    size = (total_3[1] + total_3[2]) / 2
+    return OverRows(f1(total_3), jackknife(counts_S3, of_sums), "unit", float(size))
 
 
 def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
+from cotrunk.kinds.influence import OverRows
 from cotrunk.kinds.masking import Vocabulary
 from cotrunk.kinds.metrics import Metric, Score, measure
+from cotrunk.kinds.outcomes import Certainty, Confusion
 from cotrunk.kinds.rows import LoadedRows
+from cotrunk.numbers import exact_float
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -36,6 +39,14 @@ class Answer:
     more: Mapping[str, object] = field(default_factory=dict)
 
 
+class WordError(ValueError):
+    """A label is wrong at a word, counted from 1."""
+
+    def __init__(self, word: int, reason: str) -> None:
+        super().__init__(f"word {word}: {reason}")
+        self.word = word
+
+
 @dataclass(frozen=True)
 class Kind:
     """The fields of a subclass are its config keys; a ``ValueError`` starts with its key.
@@ -44,6 +55,8 @@ class Kind:
     ``counts`` is the number of sites in each row; None means one unit per row.
     """
 
+    also_called: ClassVar[tuple[str, ...]] = ()
+    """What other tools call this kind, for hints."""
     level: ClassVar[Literal["sequence", "token"]] = "sequence"
     width: ClassVar[int | None] = 1
     """Size of a row's target; None: one number per site. A property where it depends on fields."""
@@ -55,6 +68,8 @@ class Kind:
     """Each text becomes one row: a cell of a column, a line of a .txt file, or another task's."""
     is_tied_to_words: ClassVar[bool] = False
     """The head's output layer is tied to the word embeddings."""
+    missing_is_unlabelled: ClassVar[bool] = False
+    """A missing label means that the row is not part of the task; otherwise it is an error."""
     can_answer: ClassVar[bool] = True
     in_overall: ClassVar[bool] = True
     lists_classes: ClassVar[bool] = False
@@ -67,7 +82,8 @@ class Kind:
     divergence_ways: ClassVar[int] = 2
     """How many directed divergences ``divergence`` sums."""
     change_is: ClassVar[Literal["share", "distance"]] = "share"
-    minbert_header: ClassVar[str | None] = None
+    minbert_headers: ClassVar[Mapping[int, str]] = {}
+    """The course's header by the number of texts: CFIMDB is binary, but about sentiment."""
     not_read: ClassVar[tuple[str, ...]] = ("metric", "class_weights")
     """Fields that do not affect how labels are read, so cached targets stay valid."""
 
@@ -114,6 +130,11 @@ class Kind:
     def is_empty(self, raw: object) -> bool:
         """Whether a cell has no label."""
         return raw is None or (isinstance(raw, str) and (not raw or raw.isspace()))
+
+    def strata(self, targets: Sequence[tuple[float, ...]]) -> Sequence[int]:
+        """A number for each target; a split of the rows gives every number its share."""
+        number = {target: index for index, target in enumerate(sorted(set(targets)))}
+        return [number[target] for target in targets]
 
     @property
     def needs_fitting(self) -> bool:
@@ -199,18 +220,20 @@ class Kind:
         return {}
 
     def scores(
-        self,
-        output: np.ndarray,
-        target: np.ndarray,
-        *,
-        counts: np.ndarray | None = None,  # noqa: ARG002
-        seed: int = 0,
+        self, output: np.ndarray, target: np.ndarray, *, counts: np.ndarray | None = None
     ) -> Score:
         """``output`` is the ``evidence`` of all units, ``target`` the flat targets of a corpus."""
         predicted, gold = self.predict_labels(output), self.shaped(target)
-        found = measure(self.metrics(), self.metric, predicted, gold, seed=seed)
+        found = measure(self.metrics(), self.metric, predicted, gold, counts=counts)
         per_class = self.per_class(predicted, gold) if math.isfinite(found.score) else {}
         return replace(found, per_class=per_class, unit=found.unit if self.in_overall else None)
+
+    def over_rows(
+        self, output: np.ndarray, target: np.ndarray, *, counts: np.ndarray | None = None
+    ) -> OverRows:
+        """The score with the influence of each row, for intervals and tests between runs."""
+        metric = self.metrics()[self.metric]
+        return metric.over_rows(self.predict_labels(output), self.shaped(target), counts=counts)
 
     def evidence(self, output_NO: "Tensor", target: "Tensor") -> "Tensor":  # noqa: ARG002
         """What an evaluation keeps of a batch's outputs; ``target`` is empty without labels."""
@@ -228,9 +251,25 @@ class Kind:
         """The error of each row."""
         raise NotImplementedError
 
+    def confusion(self, output: np.ndarray, target: np.ndarray) -> Confusion | None:  # noqa: ARG002
+        """Answers against gold labels; None if labels cannot be told apart."""
+        return None
+
+    def certainty(self, output: np.ndarray, target: np.ndarray) -> Certainty | None:  # noqa: ARG002
+        """The probability of each answer; None if answers have none."""
+        return None
+
     def changed(self, one: np.ndarray, other: np.ndarray) -> float:
         """The share of units whose label differs, or the mean distance between labels."""
         return float(np.mean(self.predict_labels(one) != self.predict_labels(other)))
+
+    def averaged(self, outputs: Sequence[np.ndarray]) -> np.ndarray:
+        """The outputs of several networks for the same units as those of one, by their mean.
+
+        Kinds with probabilities take the mean of those. A unit that some networks cannot see,
+        because they read fewer tokens, has the mean of the others.
+        """
+        return mean_of_seen(outputs)
 
     def histogram(self, target: np.ndarray) -> dict[str, int]:
         raise NotImplementedError
@@ -264,7 +303,7 @@ class Kind:
     def to_columns(self, task: str, answer: Answer) -> dict[str, object]:
         return {task: answer.prediction}
 
-    def minbert_value(self, answer: Answer) -> object:
+    def minbert_value(self, answer: Answer, texts: int) -> object:  # noqa: ARG002
         return float(answer.prediction)
 
 
@@ -283,13 +322,29 @@ def mean_by_row(values: np.ndarray, counts: np.ndarray | None) -> np.ndarray:
     return np.where(counts > 0, total / np.maximum(counts, 1), np.nan)
 
 
+def mean_of_seen(outputs: Sequence[np.ndarray]) -> np.ndarray:
+    """The mean of several outputs without those that are all NaN for a unit."""
+    stacked = np.stack([output.astype(np.float64) for output in outputs])
+    seen = ~np.isnan(stacked).all(axis=-1, keepdims=True)
+    total = np.where(seen, stacked, 0.0).sum(axis=0)
+    count = seen.sum(axis=0)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
 def number_of(raw: object) -> float | None:
     """A cell as a number, or None if it is not one."""
     if isinstance(raw, str):
-        return float(raw) if len(raw) <= LONGEST_NUMBER and NUMBER.fullmatch(raw) else None
+        return _float_of(raw) if len(raw) <= LONGEST_NUMBER and NUMBER.fullmatch(raw) else None
     if isinstance(raw, bool) or not isinstance(raw, int | float):
         return None
     try:
         return float(raw)
     except OverflowError:
         return math.inf
+
+
+def _float_of(text: str) -> float | None:
+    try:
+        return exact_float(text)
+    except ValueError:
+        return None

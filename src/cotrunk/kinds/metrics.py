@@ -1,33 +1,45 @@
 """Scores and their 95 % intervals. Shapes: ``[..., n]`` labels, or ``[..., n, K]`` of K classes."""
 
-import warnings
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
-RESAMPLES = 1000
-FEWEST, MOST_UNDEFINED = 4, 0.05
-"""Rows needed for a bootstrap; the share of its resamples that may be undefined."""
-RESAMPLE_BLOCK = 4_000_000
-"""Labels resampled at once."""
+from cotrunk.kinds.influence import (
+    OverRows,
+    Scale,
+    by_rows,
+    influence_on_spearman,
+    jackknife,
+    jackknife_classes,
+    jackknife_groups,
+    jackknife_pearson,
+)
+from cotrunk.kinds.intervals import interval
 
 Value = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """(predicted, gold) -> one number for each leading index."""
+Influence = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""(predicted, gold) -> the influence of each row; see ``influence.py``."""
 
 
 @dataclass(frozen=True)
 class Metric:
-    """``statistic`` is computed over rows, for many resamples at once.
+    """``statistic`` is computed over rows, and for each leading index.
 
-    ``is_share``: a share of correct rows, with a Wilson interval; other metrics are bootstrapped.
-    Correlations are in -1..1, other metrics in 0..1.
+    Correlations are in -1..1, other metrics in 0..1. ``is_share``: a share of correct rows.
+    ``influence``: None: left to the jackknife over groups of rows, which suits any metric.
+    ``size``: how many cases are right or wrong; None: the rows.
     """
 
     name: str
     statistic: Value
     is_share: bool = False
     is_correlation: bool = False
+    influence: Influence | None = None
+    size: Value | None = None
 
     def value(self, predicted: np.ndarray, gold: np.ndarray) -> float:
         return float(self.statistic(predicted, gold))
@@ -36,12 +48,25 @@ class Metric:
         """The value mapped to 0..1."""
         return (value + 1) / 2 if self.is_correlation else value
 
-    def interval(
-        self, predicted: np.ndarray, gold: np.ndarray, *, seed: int
-    ) -> tuple[float, float]:
-        if self.is_share:
-            return wilson(int((predicted == gold).sum()), len(gold))
-        return bootstrap(self.statistic, predicted, gold, seed=seed)
+    @property
+    def scale(self) -> Scale:
+        return "share" if self.is_share else "correlation" if self.is_correlation else "unit"
+
+    def over_rows(
+        self, predicted: np.ndarray, gold: np.ndarray, *, counts: np.ndarray | None = None
+    ) -> OverRows:
+        """NaN where a prediction is not finite. ``counts``: the units of each row."""
+        rows = len(gold) if counts is None else len(counts)
+        size = float(self.size(predicted, gold)) if self.size else float(rows)
+        defined = len(gold) > 0 and np.isfinite(predicted).all()
+        value = self.value(predicted, gold) if defined else math.nan
+        if not math.isfinite(value):
+            return OverRows(math.nan, np.full(rows, math.nan), self.scale, size)
+        if self.influence is None:
+            influence = jackknife_groups(self.statistic, predicted, gold, counts)
+        else:
+            influence = by_rows(self.influence(predicted, gold), counts)
+        return OverRows(value, influence, self.scale, size)
 
 
 @dataclass(frozen=True)
@@ -68,60 +93,25 @@ def measure(
     predicted: np.ndarray,
     gold: np.ndarray,
     *,
-    seed: int = 0,
+    counts: np.ndarray | None = None,
 ) -> Score:
     """All metrics, and the interval of the chosen one; NaN where a prediction is not finite."""
     metric, nothing = metrics[chosen], float("nan")
     if not len(gold) or not np.isfinite(predicted).all():
         return Score(chosen, nothing, nothing, nothing, len(gold), nothing)
     more = {name: other.value(predicted, gold) for name, other in metrics.items()}
-    value, (low, high) = more[chosen], (nothing, nothing)
-    if np.isfinite(value):
-        low, high = metric.interval(predicted, gold, seed=seed)
+    low, high = interval(metric.over_rows(predicted, gold, counts=counts))
+    value = more[chosen]
     return Score(chosen, value, low, high, len(gold), metric.unit(value), more)
-
-
-def wilson(hits: int, rows: int) -> tuple[float, float]:
-    """Wilson's interval, which has a width even if all rows are correct."""
-    from scipy.stats import binomtest
-
-    interval = binomtest(hits, rows).proportion_ci(method="wilson")
-    return float(interval.low), float(interval.high)
-
-
-def bootstrap(
-    statistic: Value, predicted: np.ndarray, gold: np.ndarray, *, seed: int
-) -> tuple[float, float]:
-    """Percentiles over resampled rows; NaN for few rows, or if too many resamples are undefined."""
-    if len(gold) < FEWEST:
-        return float("nan"), float("nan")
-    from scipy import stats
-
-    def resampled(rows: np.ndarray, axis: int = -1) -> np.ndarray:
-        assert axis == -1
-        return statistic(predicted[rows], gold[rows])
-
-    size = predicted[0].size * len(gold)
-    with warnings.catch_warnings(), np.errstate(invalid="ignore", divide="ignore"):
-        warnings.simplefilter("ignore", stats.DegenerateDataWarning)  # undefined resamples
-        found = stats.bootstrap(
-            (np.arange(len(gold)),),
-            resampled,
-            n_resamples=RESAMPLES,
-            batch=max(1, RESAMPLE_BLOCK // size),
-            method="percentile",
-            vectorized=True,
-            rng=np.random.default_rng(seed),
-        )
-    drawn = found.bootstrap_distribution
-    if np.isnan(drawn).mean() > MOST_UNDEFINED:
-        return float("nan"), float("nan")
-    low, high = np.nanpercentile(drawn, [2.5, 97.5])
-    return float(low), float(high)
 
 
 def accuracy(predicted: np.ndarray, gold: np.ndarray) -> np.ndarray:
     return (predicted == gold).mean(axis=-1)
+
+
+def influence_on_accuracy(predicted: np.ndarray, gold: np.ndarray) -> np.ndarray:
+    right = (predicted == gold).astype(np.float64)
+    return right - right.mean()
 
 
 def pearson(predicted: np.ndarray, gold: np.ndarray) -> np.ndarray:
@@ -169,7 +159,12 @@ def f1_of_counts(right: np.ndarray, predicted: np.ndarray, gold: np.ndarray) -> 
 
 def macro_f1(predicted: np.ndarray, gold: np.ndarray, *, classes: int) -> np.ndarray:
     """The mean F1 of the classes that occur among labels or predictions, as in scikit-learn."""
-    right_K, predicted_K, gold_K = class_counts(predicted, gold, classes)
+    return macro_f1_of_counts(*class_counts(predicted, gold, classes))
+
+
+def macro_f1_of_counts(
+    right_K: np.ndarray, predicted_K: np.ndarray, gold_K: np.ndarray
+) -> np.ndarray:
     occurring = (predicted_K + gold_K > 0).sum(axis=-1)
     return f1_of_counts(right_K, predicted_K, gold_K).sum(axis=-1) / occurring
 
@@ -179,10 +174,38 @@ def positive_f1(predicted: np.ndarray, gold: np.ndarray) -> np.ndarray:
     return f1_of_counts((predicted * gold).sum(-1), predicted.sum(-1), gold.sum(-1))
 
 
+def no_cases(predicted: np.ndarray, gold: np.ndarray) -> np.ndarray:  # noqa: ARG001
+    """Scores are more or less close: no row is just right or wrong."""
+    return np.array(np.inf)
+
+
+def influence_on_f1(predicted: np.ndarray, gold: np.ndarray) -> np.ndarray:
+    """Of label 1, or of the (row, class) decisions of sets."""
+    return jackknife(_row_counts(predicted, gold), lambda sums: f1_of_counts(*_last_axis(sums)))
+
+
+def size_of_f1(predicted: np.ndarray, gold: np.ndarray) -> np.ndarray:
+    """F1 is the share of correct ones among the mean of predicted and gold ones."""
+    return (predicted.sum() + gold.sum()) / 2
+
+
+def _row_counts(predicted: np.ndarray, gold: np.ndarray) -> np.ndarray:
+    """Correct, predicted and gold ones of each row, as [n, 3]."""
+    counted = (predicted * gold, predicted, gold)
+    return np.stack([x.reshape(len(gold), -1).sum(axis=1) for x in counted], axis=1)
+
+
+def _last_axis(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return sums[..., 0], sums[..., 1], sums[..., 2]
+
+
 def mcc(predicted: np.ndarray, gold: np.ndarray, *, classes: int) -> np.ndarray:
     """Matthews' correlation (Gorodkin 2004 for several classes); 0 if either side is constant."""
-    right_K, predicted_K, gold_K = class_counts(predicted, gold, classes)
-    rows = np.float64(gold.shape[-1])
+    return mcc_of_counts(*class_counts(predicted, gold, classes))
+
+
+def mcc_of_counts(right_K: np.ndarray, predicted_K: np.ndarray, gold_K: np.ndarray) -> np.ndarray:
+    rows = gold_K.sum(axis=-1).astype(np.float64)
     covariance = right_K.sum(-1) * rows - (predicted_K * gold_K).sum(-1)
     spread = (rows**2 - (predicted_K**2).sum(-1)) * (rows**2 - (gold_K**2).sum(-1))
     return np.where(spread > 0, covariance / np.sqrt(np.maximum(spread, 1)), 0.0)
@@ -198,9 +221,41 @@ def macro_f1_of_sets(predicted: np.ndarray, gold: np.ndarray) -> np.ndarray:
     return f1_of_sets(predicted, gold).mean(axis=-1)
 
 
+def influence_on_macro_f1_of_sets(predicted: np.ndarray, gold: np.ndarray) -> np.ndarray:
+    moments_NK3 = np.stack([predicted * gold, predicted, gold], axis=-1)
+    return jackknife(moments_NK3, lambda sums: f1_of_counts(*_last_axis(sums)).mean(axis=-1))
+
+
 def f1_of_sets(predicted: np.ndarray, gold: np.ndarray) -> np.ndarray:
     """F1 of each class, as [..., K]."""
     return f1_of_counts((predicted * gold).sum(-2), predicted.sum(-2), gold.sum(-2))
+
+
+ACCURACY = Metric("accuracy", accuracy, is_share=True, influence=influence_on_accuracy)
+PEARSON = Metric(
+    "pearson", pearson, is_correlation=True, influence=jackknife_pearson, size=no_cases
+)
+SPEARMAN = Metric(
+    "spearman", spearman, is_correlation=True, influence=influence_on_spearman, size=no_cases
+)
+F1 = Metric("f1", positive_f1, influence=influence_on_f1, size=size_of_f1)
+MICRO_F1_OF_SETS = Metric("micro-f1", micro_f1_of_sets, influence=influence_on_f1, size=size_of_f1)
+MACRO_F1_OF_SETS = Metric("macro-f1", macro_f1_of_sets, influence=influence_on_macro_f1_of_sets)
+
+
+def class_metrics(classes: int) -> dict[str, Metric]:
+    """The metrics for one class per row."""
+    macro, matthews = (
+        partial(jackknife_classes, classes=classes, of_counts=of_counts)
+        for of_counts in (macro_f1_of_counts, mcc_of_counts)
+    )
+    return {
+        "accuracy": ACCURACY,
+        "macro-f1": Metric("macro-f1", partial(macro_f1, classes=classes), influence=macro),
+        "mcc": Metric(
+            "mcc", partial(mcc, classes=classes), is_correlation=True, influence=matthews
+        ),
+    }
 
 
 def overall(scores: Mapping[str, Score]) -> dict[str, float]:

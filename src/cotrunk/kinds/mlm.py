@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from cotrunk.kinds.influence import OverRows
+from cotrunk.kinds.intervals import interval
 from cotrunk.kinds.kind import Kind, mean_by_row
 from cotrunk.kinds.masking import Vocabulary, mask_texts
-from cotrunk.kinds.metrics import Metric, Score, accuracy, wilson
+from cotrunk.kinds.metrics import ACCURACY, Metric, Score
 from cotrunk.kinds.rows import LoadedRows, TokenIds
 
 if TYPE_CHECKING:
@@ -27,6 +29,12 @@ class MaskedWords(Kind):
     0) and the predicted id. All logits would be 30,000 numbers.
     """
 
+    also_called: ClassVar[tuple[str, ...]] = (
+        "masked-lm",
+        "masked-language-modeling",
+        "language-model",
+        "lm",
+    )
     level: ClassVar = "token"
     width: ClassVar[int | None] = None
     has_labels: ClassVar[bool] = False
@@ -92,29 +100,42 @@ class MaskedWords(Kind):
         return np.where(np.isfinite(loss), predicted, np.nan)
 
     def metrics(self) -> Mapping[str, Metric]:
-        return {"accuracy": Metric("accuracy", accuracy, is_share=True)}
+        return {"accuracy": ACCURACY}
 
     def scores(
         self,
         output: np.ndarray,
-        target: np.ndarray,  # noqa: ARG002
+        target: np.ndarray,
         *,
-        counts: np.ndarray | None = None,  # noqa: ARG002
-        seed: int = 0,  # noqa: ARG002
+        counts: np.ndarray | None = None,
     ) -> Score:
         """Computed from the evidence alone, because a corpus has no targets.
 
         Sites that were truncated with a long text have no evidence and do not count.
         """
         asked = output[~np.isnan(output[:, 1])]
-        loss, hit, _ = asked.astype(np.float64).T
+        loss = asked[:, 0].astype(np.float64)
         nothing, sites = math.nan, len(asked)
         if not sites or not np.isfinite(loss).all():
             return Score(self.metric, nothing, nothing, nothing, sites, unit=None)
-        mean = float(loss.mean())
-        share, (low, high) = float(hit.mean()), wilson(int(hit.sum()), sites)
-        more = {"accuracy": share, "loss": mean, "perplexity": perplexity(mean)}
-        return Score(self.metric, share, low, high, sites, unit=None, more=more)
+        hits = self.over_rows(output, target, counts=counts)
+        mean, (low, high) = float(loss.mean()), interval(hits)
+        more = {"accuracy": hits.value, "loss": mean, "perplexity": perplexity(mean)}
+        return Score(self.metric, hits.value, low, high, sites, unit=None, more=more)
+
+    def over_rows(
+        self,
+        output: np.ndarray,
+        target: np.ndarray,  # noqa: ARG002
+        *,
+        counts: np.ndarray | None = None,
+    ) -> OverRows:
+        asked = ~np.isnan(output[:, 1])
+        hit = output[asked, 1].astype(np.float64)
+        if counts is not None:
+            row = np.repeat(np.arange(len(counts)), counts)[asked]
+            counts = np.bincount(row, minlength=len(counts))
+        return ACCURACY.over_rows(hit, np.ones_like(hit), counts=counts)
 
     def baseline(self, target: np.ndarray) -> float:
         """The share of the most common token."""

@@ -1,7 +1,7 @@
 """Any number of classes per text."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from cotrunk.errors import shown
-from cotrunk.kinds.binary import sigmoid
+from cotrunk.kinds import outcomes
+from cotrunk.kinds.binary import logits_of_mean, sigmoid
 from cotrunk.kinds.classes import index_of, names_of
 from cotrunk.kinds.kind import CERTAINTY, Answer, Kind, Loss
-from cotrunk.kinds.metrics import Metric, f1_of_sets, macro_f1_of_sets, micro_f1_of_sets
+from cotrunk.kinds.metrics import MACRO_F1_OF_SETS, MICRO_F1_OF_SETS, Metric, f1_of_sets
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 class Multilabel(Kind):
     """A target has a 0 or 1 per class. An empty cell means no class; a missing one, no label."""
 
+    also_called: ClassVar[tuple[str, ...]] = ("multi-label", "multilabel-classification")
+    missing_is_unlabelled: ClassVar[bool] = True  # because "no class" is an empty cell
     lists_classes: ClassVar[bool] = True
     losses: ClassVar[tuple[str, ...]] = ("binary-cross-entropy",)
     smoothed_losses: ClassVar[tuple[str, ...]] = ("binary-cross-entropy",)
@@ -83,6 +86,12 @@ class Multilabel(Kind):
             )
         return [part.strip() for part in raw.split(self.separator)] if raw.strip() else []
 
+    def strata(self, targets: Sequence[tuple[float, ...]]) -> Sequence[int]:
+        """The rarest class of each row, or one more number for rows without a class."""
+        chosen = np.array(targets).reshape(-1, self.outputs) > 0
+        rarity = np.where(chosen, chosen.sum(axis=0), np.inf)
+        return np.where(chosen.any(axis=1), rarity.argmin(axis=1), self.outputs).tolist()
+
     def make_loss(self, name: str, smoothing: float) -> Loss:  # noqa: ARG002
         from cotrunk.kinds.losses import binary_cross_entropies
 
@@ -108,13 +117,17 @@ class Multilabel(Kind):
         return np.where(finite, (output > 0).astype(np.float64), np.nan)
 
     def metrics(self) -> Mapping[str, Metric]:
-        return {
-            "micro-f1": Metric("micro-f1", micro_f1_of_sets),
-            "macro-f1": Metric("macro-f1", macro_f1_of_sets),
-        }
+        return {"micro-f1": MICRO_F1_OF_SETS, "macro-f1": MACRO_F1_OF_SETS}
 
     def per_class(self, predicted: np.ndarray, gold: np.ndarray) -> dict[str, float]:
         return dict(zip(self.names, f1_of_sets(predicted, gold).tolist(), strict=True))
+
+    def baseline(self, target: np.ndarray) -> float:
+        """The best score of always predicting the same classes: the most common ones."""
+        gold = self.shaped(target)
+        order = np.argsort(-gold.sum(axis=0), kind="stable")
+        sets = [np.isin(np.arange(self.outputs), order[:count]) for count in range(len(order) + 1)]
+        return max(self.value(np.broadcast_to(one, gold.shape) * 1.0, gold) for one in sets)
 
     def errors(
         self,
@@ -124,7 +137,20 @@ class Multilabel(Kind):
         counts: np.ndarray | None = None,  # noqa: ARG002
     ) -> np.ndarray:
         """The mean over classes of 1 - probability of the gold value."""
-        return np.abs(sigmoid(output).astype(np.float64) - self.shaped(target)).mean(axis=1)
+        return np.abs(outcomes.sigmoid(output) - self.shaped(target)).mean(axis=1)
+
+    def confusion(self, output: np.ndarray, target: np.ndarray) -> outcomes.Confusion:
+        return outcomes.of_sets(self.predict_labels(output), self.shaped(target), self.names)
+
+    def certainty(self, output: np.ndarray, target: np.ndarray) -> outcomes.Certainty:
+        """Of every decision about a class."""
+        known = np.isfinite(output).all(axis=1)
+        sure = outcomes.sigmoid(np.abs(output[known]))
+        right = self.predict_labels(output[known]) == self.shaped(target)[known]
+        return outcomes.Certainty(sure.reshape(-1), right.reshape(-1))
+
+    def averaged(self, outputs: Sequence[np.ndarray]) -> np.ndarray:
+        return logits_of_mean(outputs)
 
     def histogram(self, target: np.ndarray) -> dict[str, int]:
         gold = self.shaped(target)

@@ -1,7 +1,7 @@
 """A numeric score, such as a degree of similarity."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from cotrunk.errors import shown
+from cotrunk.kinds import outcomes
 from cotrunk.kinds.kind import Kind, Loss, number_of
-from cotrunk.kinds.metrics import Metric, pearson, spearman
+from cotrunk.kinds.metrics import PEARSON, SPEARMAN, Metric
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -22,11 +23,18 @@ BINS = 10
 class Scores(Kind):
     """``range``: the lowest and highest label; None: any number. The output is the score."""
 
+    also_called: ClassVar[tuple[str, ...]] = (
+        "regression",
+        "similarity",
+        "float",
+        "number",
+        "numeric",
+    )
     losses: ClassVar[tuple[str, ...]] = ("mse",)
     noise_factor: ClassVar[float] = 0.5
     divergence_ways: ClassVar[int] = 1
     change_is: ClassVar[Literal["share", "distance"]] = "distance"
-    minbert_header: ClassVar[str | None] = "Predicted_Similiary"  # as the course spells it
+    minbert_headers: ClassVar[Mapping[int, str]] = {2: "Predicted_Similiary"}  # as in the course
 
     range: tuple[float, ...] | None = None
     metric: Literal["pearson", "spearman"] = "pearson"
@@ -51,11 +59,19 @@ class Scores(Kind):
     def read(self, raw: object) -> tuple[float, ...]:
         value = number_of(raw)
         if value is None or not math.isfinite(value):
-            raise ValueError(f"a score must be a finite number; found {shown(raw)}")
+            raise ValueError(
+                f"a score must be a finite number that a float can hold; found {shown(raw)}"
+            )
         if self.range and not self.range[0] <= value <= self.range[1]:
             low, high = self.range
             raise ValueError(f"a score must lie in {low:g}..{high:g}; found {shown(raw)}")
         return (value,)
+
+    def strata(self, targets: Sequence[tuple[float, ...]]) -> Sequence[int]:
+        """Fifths of the labels."""
+        value = np.array([target[0] for target in targets])
+        limits = np.quantile(value, [0.2, 0.4, 0.6, 0.8]) if len(value) else []
+        return np.searchsorted(limits, value, side="right").tolist()
 
     def make_loss(self, name: str, smoothing: float) -> Loss:  # noqa: ARG002
         from cotrunk.kinds.losses import mse
@@ -83,10 +99,7 @@ class Scores(Kind):
         return np.where(np.isfinite(score), score, np.nan)
 
     def metrics(self) -> Mapping[str, Metric]:
-        return {
-            "pearson": Metric("pearson", pearson, is_correlation=True),
-            "spearman": Metric("spearman", spearman, is_correlation=True),
-        }
+        return {"pearson": PEARSON, "spearman": SPEARMAN}
 
     def errors(
         self,
@@ -97,6 +110,9 @@ class Scores(Kind):
     ) -> np.ndarray:
         """The absolute difference."""
         return np.abs(output[:, 0].astype(np.float64) - target)
+
+    def confusion(self, output: np.ndarray, target: np.ndarray) -> outcomes.Confusion | None:
+        return outcomes.of_numbers(self.predict_labels(output), target, self.span, bins=BINS)
 
     def changed(self, one: np.ndarray, other: np.ndarray) -> float:
         return float(np.abs(self.predict_labels(one) - self.predict_labels(other)).mean())

@@ -3,15 +3,25 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import isnan
+from math import isnan, nan
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from cotrunk.errors import did_you_mean, shown
+from cotrunk.kinds import outcomes
 from cotrunk.kinds.classes import Classes, names_of
-from cotrunk.kinds.entity_f1 import EntityCounts, count_entities, f1, f1_interval, precision, recall
-from cotrunk.kinds.kind import Answer, Kind, by_row, mean_by_row
+from cotrunk.kinds.entity_f1 import (
+    EntityCounts,
+    count_entities,
+    f1,
+    f1_over_sentences,
+    precision,
+    recall,
+)
+from cotrunk.kinds.influence import OverRows
+from cotrunk.kinds.intervals import interval
+from cotrunk.kinds.kind import Answer, Kind, WordError, by_row, mean_by_row
 from cotrunk.kinds.metrics import Metric, Score, measure
 from cotrunk.kinds.spans import OUTSIDE, faults, prefix_and_type, spans
 
@@ -33,6 +43,13 @@ class Tags(Kind):
     ``plain``, as wrong.
     """
 
+    also_called: ClassVar[tuple[str, ...]] = (
+        "ner",
+        "pos",
+        "tagging",
+        "token-classification",
+        "sequence-labeling",
+    )
     level: ClassVar[Literal["sequence", "token"]] = "token"
     width: ClassVar[int | None] = None
     reads_words: ClassVar[bool] = True
@@ -99,10 +116,10 @@ class Tags(Kind):
             raise ValueError(f"tags must be a list, one per word; found {shown(raw)}")
         for number, tag in enumerate(raw, 1):
             if not isinstance(tag, str) or tag not in self._index:
-                raise ValueError(f"word {number}: {self._not_a_class(tag)}")
+                raise WordError(number, self._not_a_class(tag))
         for fault in faults(raw, self.scheme) if self.scheme != "plain" else ():
             found = f'{fault.found} (scheme = "iob1" allows it)'
-            raise ValueError(f"word {fault.word + 1}: {fault.rule}; found {found}")
+            raise WordError(fault.word + 1, f"{fault.rule}; found {found}")
         return tuple([self._index[tag] for tag in raw])
 
     def _not_a_class(self, tag: object) -> str:
@@ -118,15 +135,18 @@ class Tags(Kind):
     def fitted(self, raw_labels: Iterable[object]) -> Self:
         """The tags that occur; B- and I- of every type, because other files may have the other.
 
-        Single invalid tags are left to ``read``, which reports where they are.
+        Single invalid labels and tags are left to ``read``, which reports where they are.
         """
         seen: dict[str, None] = {}
+        wrong: list[object] = []
         for raw in (raw for raw in raw_labels if not self.is_empty(raw)):
-            if not isinstance(raw, list | tuple):
-                raise ValueError(
-                    f"label: tags must be a list, one for each word; found {shown(raw)}"
-                )
-            seen |= dict.fromkeys(tag for tag in raw if isinstance(tag, str) and tag.strip())
+            if isinstance(raw, list | tuple):
+                seen |= dict.fromkeys(tag for tag in raw if isinstance(tag, str) and tag.strip())
+            elif not wrong:
+                wrong.append(raw)
+        if wrong and not seen:
+            rule = "tags must be a list, one per word"
+            raise ValueError(f'classes = "from-train": {rule}; found {shown(wrong[0])}')
         names = sorted(seen)
         if self.scheme != "plain":
             types = sorted({tag[1:] for tag in names if prefix_and_type(tag)[1]})
@@ -146,6 +166,10 @@ class Tags(Kind):
             "or list the classes to see which rows are wrong"
         )
 
+    def strata(self, targets: Sequence[tuple[float, ...]]) -> Sequence[int]:
+        """Rows with several tags, and rows with one."""
+        return [int(len(set(target)) > 1) for target in targets]
+
     def make_loss(self, name: str, smoothing: float) -> "Loss":
         return self.word.make_loss(name, smoothing)
 
@@ -160,6 +184,9 @@ class Tags(Kind):
 
     def unreachable(self, low: float, high: float) -> tuple[str, str] | None:
         return self.word.unreachable(low, high)
+
+    def averaged(self, outputs: Sequence[np.ndarray]) -> np.ndarray:
+        return self.word.averaged(outputs)
 
     def histogram(self, target: np.ndarray) -> dict[str, int]:
         return self.word.histogram(target)
@@ -176,26 +203,35 @@ class Tags(Kind):
         return self.word.metrics()
 
     def scores(
-        self,
-        output: np.ndarray,
-        target: np.ndarray,
-        *,
-        counts: np.ndarray | None = None,
-        seed: int = 0,
+        self, output: np.ndarray, target: np.ndarray, *, counts: np.ndarray | None = None
     ) -> Score:
         assert counts is not None
         if not np.isfinite(output).any():  # not truncated words: the network diverged
-            nothing = float("nan")
-            return Score(self.metric, nothing, nothing, nothing, len(counts), nothing)
+            return Score(self.metric, nan, nan, nan, len(counts), nan)
         predicted_N = self._predicted(output)
-        words = measure(self.metrics(), "accuracy", predicted_N, target, seed=seed)
+        words = measure(self.metrics(), "accuracy", predicted_N, target, counts=counts)
         words = replace(words, rows=len(counts))
         if self.scheme == "plain":
             return replace(words, per_class=self.word.per_class(predicted_N, target))
-        found = count_entities(self._tags(target, counts), self._tags(predicted_N, counts))
-        return self._with_entities(words, found, seed=seed)
+        return self._with_entities(words, self._entities(predicted_N, target, counts))
 
-    def _with_entities(self, words: Score, found: EntityCounts, *, seed: int) -> Score:
+    def over_rows(
+        self, output: np.ndarray, target: np.ndarray, *, counts: np.ndarray | None = None
+    ) -> OverRows:
+        assert counts is not None
+        if not np.isfinite(output).any():
+            return OverRows(nan, np.full(len(counts), nan), "unit", 0)
+        predicted_N = self._predicted(output)
+        if self.metric == "accuracy":
+            return self.metrics()["accuracy"].over_rows(predicted_N, target, counts=counts)
+        return f1_over_sentences(self._entities(predicted_N, target, counts).sentence_S3)
+
+    def _entities(
+        self, predicted_N: np.ndarray, target: np.ndarray, counts: np.ndarray
+    ) -> EntityCounts:
+        return count_entities(self._tags(target, counts), self._tags(predicted_N, counts))
+
+    def _with_entities(self, words: Score, found: EntityCounts) -> Score:
         """``per_class`` is the F1 of each type of entity."""
         total_3 = found.total_3
         more = words.more | {
@@ -208,7 +244,7 @@ class Tags(Kind):
         )
         if self.metric == "accuracy":
             return both
-        value, (low, high) = f1(total_3), f1_interval(found.sentence_S3, seed=seed)
+        value, (low, high) = f1(total_3), interval(f1_over_sentences(found.sentence_S3))
         return replace(both, metric="entity-f1", score=value, low=low, high=high, unit=value)
 
     def _predicted(self, output: np.ndarray) -> np.ndarray:
@@ -233,6 +269,14 @@ class Tags(Kind):
         error_N = self.word.errors(output, target)
         wrong_N = self.predict_labels(output) != target
         return mean_by_row(np.where(np.isnan(error_N), wrong_N, error_N), counts)
+
+    def confusion(self, output: np.ndarray, target: np.ndarray) -> outcomes.Confusion:
+        """Of the tags of words."""
+        return outcomes.of_classes(self.predict_labels(output), target, self.names)
+
+    def certainty(self, output: np.ndarray, target: np.ndarray) -> outcomes.Certainty:
+        """Of every word that was not truncated."""
+        return self.word.certainty(output, target)
 
     def label_name(self, label: Any) -> list[str | None]:
         """The tags of a row; under scheme ``plain``, None for a truncated word."""

@@ -1,7 +1,6 @@
 """Evaluation on the dev rows, and saving the networks that score best."""
 
 import math
-import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -9,13 +8,14 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from cotrunk.data.reading.splits import held_out_arrays
 from cotrunk.data.tokens.cache import Corpus
 from cotrunk.files import without_nan
 from cotrunk.infer.forward import Forward
 from cotrunk.kinds.metrics import Score, overall
 from cotrunk.learn import guards
 from cotrunk.learn.run import Run
-from cotrunk.learn.stage import Progress, Stage
+from cotrunk.learn.stage import Progress, Stage, finite
 from cotrunk.model.sharing.merge import merged_tensors
 from cotrunk.model.sharing.network import Network
 from cotrunk.progress import OnProgress, ignore_progress
@@ -28,19 +28,10 @@ Outputs = Mapping[str, np.ndarray]
 
 def evaluate(run: Run, stage: Stage, progress: Progress) -> Evaluated:
     """Score the network on the dev rows; keep it if it is the best so far."""
-    begun = time.monotonic()
     outputs = outputs_on(stage.dev_forward, run.dev, on_progress=run.on_progress_or_stop)
     scores = scores_of(run.network, outputs, run.dev)
-    epoch = stage.epoch(max(progress.step - 1, stage.first))
+    evaluation = _evaluation(run, stage, progress, scores)
     value = kept_score(scores, run.keep)
-    evaluation = Evaluation(
-        step=progress.step,
-        epoch=epoch,
-        keep=run.keep,
-        value=value if math.isfinite(value) else None,
-        scores={task: asdict(found) for task, found in scores.items()},
-        overall=overall(scores),
-    )
     best = value > progress.best or progress.best_step < 0
     if best:
         progress.best, progress.best_step = value, progress.step
@@ -48,29 +39,75 @@ def evaluate(run: Run, stage: Stage, progress: Progress) -> Evaluated:
     for task in _newly_best(progress, scores):
         if stage.keep_each:
             keep_evaluated(run, run.folder.best_of(task), evaluation, outputs)
-    _record(run, evaluation, seconds=time.monotonic() - begun)
+    _record(run, evaluation)
     findings = _findings(run, outputs)
     run.folder.append_findings(progress.step, findings)
     progress.evaluated = progress.step
-    return Evaluated(progress.step, epoch, scores, best, findings)
+    return Evaluated(progress.step, evaluation.epoch, scores, best, findings)
+
+
+def save_again(run: Run, stage: Stage, progress: Progress) -> None:
+    """Save lost networks from the weights of a checkpoint; they become what they were."""
+    if run.save_again:
+        outputs = outputs_on(stage.dev_forward, run.dev, on_progress=run.on_progress_or_stop)
+        scores = scores_of(run.network, outputs, run.dev)
+        evaluation = _evaluation(run, stage, progress, scores)
+        for place in run.save_again:
+            keep_evaluated(run, place, evaluation, outputs)
+
+
+def _evaluation(
+    run: Run, stage: Stage, progress: Progress, scores: Mapping[str, Score]
+) -> Evaluation:
+    value = kept_score(scores, run.keep)
+    return Evaluation(
+        step=progress.step,
+        epoch=stage.epoch(max(progress.step - 1, stage.first)),
+        keep=run.keep,
+        value=value if math.isfinite(value) else None,
+        scores={task: asdict(found) for task, found in scores.items()},
+        overall=overall(scores),
+    )
 
 
 def keep(run: Run, place: Path) -> None:
     """Save the network without scores."""
-    write_checkpoint(place, tensors={"model": merged_tensors(run.network)}, documents=run.documents)
+    with run.meter.phase("save"):
+        write_checkpoint(place, tensors=_network_tensors(run), documents=run.documents)
 
 
 def keep_evaluated(run: Run, place: Path, evaluation: Evaluation, outputs: Outputs) -> None:
-    """Save the network with its scores, its outputs for the dev rows, and their labels."""
-    dev = {}
+    """Save the network with its scores and what they were computed from."""
+    with run.meter.phase("save"):
+        write_checkpoint(
+            place,
+            tensors={**_network_tensors(run), "dev": _dev_tensors(run, outputs)},
+            documents={**run.documents, DOCUMENT: without_nan(evaluation.document())},
+        )
+
+
+def _dev_tensors(run: Run, outputs: Outputs) -> dict[str, torch.Tensor]:
+    """For each task the outputs for its dev rows, their labels, and a hash of each row's texts.
+
+    Tasks about words also have the number of words of each row.
+    """
+    found: dict[str, np.ndarray] = {}
     for task, output in outputs.items():
-        dev[f"{task}.output"] = torch.from_numpy(np.ascontiguousarray(output))
-        dev[f"{task}.target"] = torch.from_numpy(np.array(run.dev[task].target))
-    write_checkpoint(
-        place,
-        tensors={"model": merged_tensors(run.network), "dev": dev},
-        documents={**run.documents, DOCUMENT: without_nan(evaluation.document())},
-    )
+        corpus, counts = run.dev[task], run.dev[task].site_counts()
+        found[f"{task}.output"] = np.ascontiguousarray(output)
+        found[f"{task}.target"] = np.array(corpus.target)
+        found[f"{task}.rows"] = np.array(corpus.fingerprint).view(np.int64)
+        if counts is not None:
+            found[f"{task}.counts"] = counts
+    return {name: torch.from_numpy(array) for name, array in found.items()}
+
+
+def _network_tensors(run: Run) -> dict[str, dict[str, torch.Tensor]]:
+    saved = {"model": finite(merged_tensors(run.network))}
+    if run.held is None:
+        return saved
+    arrays = held_out_arrays(run.held)
+    return saved | {"splits": {name: torch.from_numpy(array) for name, array in arrays.items()}}
 
 
 def _newly_best(progress: Progress, scores: Mapping[str, Score]) -> list[str]:
@@ -85,17 +122,13 @@ def _newly_best(progress: Progress, scores: Mapping[str, Score]) -> list[str]:
     return best
 
 
-def _record(run: Run, evaluation: Evaluation, *, seconds: float) -> None:
-    step = evaluation.step
+def _record(run: Run, evaluation: Evaluation) -> None:
     shown = {
         task: {key: score[key] for key in ("metric", "score", "low", "high", "more")}
         for task, score in evaluation.scores.items()
     }
-    common = {"event": "dev", "step": step}
-    run.folder.append_metrics(
-        {**common, "epoch": evaluation.epoch, "scores": shown, **evaluation.overall}
-    )
-    run.folder.append_timing({**common, "seconds": seconds})
+    where = {"event": "dev", "step": evaluation.step, "epoch": evaluation.epoch}
+    run.folder.append_metrics({**where, "scores": shown, **evaluation.overall})
 
 
 def _findings(run: Run, outputs: Outputs) -> list[Finding]:

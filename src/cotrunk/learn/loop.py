@@ -2,16 +2,17 @@
 
 import time
 from collections.abc import Generator
-from dataclasses import asdict
 
 from cotrunk.errors import UserError
-from cotrunk.learn.evaluate import evaluate, keep
+from cotrunk.learn.evaluate import evaluate, keep, save_again
 from cotrunk.learn.run import Interrupted, Run
 from cotrunk.learn.stage import Due, Progress, Stage, averaged, progress_of, restore, save
 from cotrunk.learn.step import make_step
 from cotrunk.runs.checkpoint import Checkpoint, delete_checkpoint
+from cotrunk.runs.cost import read_cost
 from cotrunk.runs.evaluation import read_evaluation
 from cotrunk.runs.events import Event, Finished, Saved
+from cotrunk.runs.seal import seal_run
 
 
 def train(run: Run, start: Checkpoint | None) -> Generator[Event]:
@@ -19,8 +20,28 @@ def train(run: Run, start: Checkpoint | None) -> Generator[Event]:
     begun = time.monotonic()
     progress = progress_of(start) if start else Progress()
     _refuse_past_the_end(run, progress)
-    if start:
-        run.network.load_state_dict(start.tensors("model"), strict=True)
+    with run.meter.phase("prepare"):
+        if start:
+            run.network.load_state_dict(start.tensors("model"), strict=True)
+    run.meter.start_writing()
+    try:
+        yield from _train_stages(run, start, progress, begun=begun)
+    finally:
+        run.meter.write()
+    seal_run(run.folder.path, finished=True)
+    yield Finished(
+        run.folder.path,
+        run.steps,
+        time.monotonic() - begun,
+        run.parameters,
+        read_evaluation(run.folder.best),
+        read_cost(run.folder),
+    )
+
+
+def _train_stages(
+    run: Run, start: Checkpoint | None, progress: Progress, *, begun: float
+) -> Generator[Event]:
     stage: Stage | None = None
     for number, end in enumerate(run.ends):
         if not run.first_step(number) <= progress.step <= end:
@@ -28,6 +49,8 @@ def train(run: Run, start: Checkpoint | None) -> Generator[Event]:
         made = _make_stage(run, number, stage, progress)
         if stage is None:
             _begin(run, made, start, is_over=progress.step == run.steps)
+            with averaged(made):
+                save_again(run, made, progress)
         stage = made
         yield from train_stage(run, stage, progress, begun=begun)
         if progress.step >= stage.last or progress.are_done(stage):
@@ -37,18 +60,11 @@ def train(run: Run, start: Checkpoint | None) -> Generator[Event]:
         keep(run, run.folder.final)
         if progress.best_step < 0:  # never evaluated: the last is also the best
             keep(run, run.folder.best)
-    yield Finished(
-        run.folder.path,
-        run.steps,
-        time.monotonic() - begun,
-        run.parameters,
-        read_evaluation(run.folder.best),
-    )
 
 
 def train_stage(run: Run, stage: Stage, progress: Progress, *, begun: float) -> Generator[Event]:
     """``begun``: start of the whole training, on the monotonic clock."""
-    entered, saved = time.monotonic(), progress.step
+    saved = progress.step
     for name, parameter in stage.network.named_parameters():
         parameter.requires_grad_(name in stage.trained)
     try:
@@ -57,23 +73,26 @@ def train_stage(run: Run, stage: Stage, progress: Progress, *, begun: float) -> 
             if progress.evaluated != progress.step and _is_due(
                 stage.evaluate, stage, progress.step, over
             ):
-                with averaged(stage):
+                with averaged(stage), run.meter.phase("evaluate"):
                     evaluated = evaluate(run, stage, progress)
                 yield evaluated
             if progress.step != saved and _is_due(stage.checkpoint, stage, progress.step, over):
-                place = save(stage, run.folder, progress)
+                with run.meter.phase("save"):
+                    place = save(stage, run.folder, progress)
                 saved = progress.step
                 yield Saved(progress.step, place)
             if over:
                 break
-            yield make_step(stage, run.folder, progress)
+            epoch = stage.epoch(progress.step)
+            with run.meter.phase("train", stage=stage.first, epoch=epoch):
+                stepped = make_step(stage, run.folder, progress)
+            yield stepped
             run.interrupt.check()
     except Interrupted:
         if progress.step != saved:
-            save(stage, run.folder, progress)
+            with run.meter.phase("save"):
+                save(stage, run.folder, progress)
         raise
-    seconds = time.monotonic() - entered
-    run.folder.append_timing({"event": "trained", "step": progress.step, "seconds": seconds})
 
 
 def _refuse_past_the_end(run: Run, progress: Progress) -> None:
@@ -87,7 +106,8 @@ def _refuse_past_the_end(run: Run, progress: Progress) -> None:
 def _make_stage(run: Run, number: int, before: Stage | None, progress: Progress) -> Stage:
     """May take long and be interrupted: then the stage ``before`` is saved."""
     try:
-        return run.make_stage(run, number)
+        with run.meter.phase("prepare"):
+            return run.make_stage(run, number)
     except Interrupted:
         if before:
             save(before, run.folder, progress)
@@ -104,9 +124,13 @@ def _begin(run: Run, stage: Stage, start: Checkpoint | None, *, is_over: bool) -
                 f"{start.folder} does not fit these settings: {error}; use the settings it was "
                 "written with, or start a new run from this one with train.init_from"
             ) from None
-    run.folder.truncate_metrics(start.documents["state"]["metrics_bytes"] if start else 0)
-    run.folder.write_document("run", run.record)
-    run.folder.write_document("findings", [asdict(finding) for finding in run.findings])
+    state = start.documents["state"] if start else {}
+    run.folder.begin(
+        run.record,
+        run.findings,
+        metrics_bytes=state.get("metrics_bytes", 0),
+        metrics_sha256=state.get("metrics_sha256"),
+    )
     if not is_over:  # it is out of date now
         delete_checkpoint(run.folder.final)
 

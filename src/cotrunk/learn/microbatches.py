@@ -1,7 +1,8 @@
 """A step's batches in microbatches: gradients computed in parallel, added up in a fixed order.
 
-How a step is cut depends only on its rows, never on the number of threads. With more threads than
-microbatches an operation uses several threads, and may round differently.
+How a step is cut depends only on its rows, never on the number of threads. A step that is not cut
+is computed by one thread: two would save a tenth of the time and double the CPU time. If a step has
+fewer microbatches than there are threads, an operation uses several, and may round differently.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ import torch
 from torch import Tensor
 
 from cotrunk.data.batches.stream import Batch
-from cotrunk.infer.threads import in_order
+from cotrunk.infer.threads import in_order, one_after_another
 from cotrunk.kinds.rows import LoadedRows
 from cotrunk.kinds.task import Task
 from cotrunk.learn.sparse import add
@@ -100,7 +101,7 @@ def add_gradients(
     if cuts > 1:
         found = in_order(work, microbatches, share_idle_threads=True)
     else:
-        found = (work(microbatch) for microbatch in microbatches)
+        found = one_after_another(work, microbatches)
     with closing(found):
         for microbatch, (loss, grads) in zip(microbatches, found, strict=True):
             for parameter, grad in zip(parameters, grads, strict=True):

@@ -2,13 +2,16 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from cotrunk.data.batches.stream import Stream
 from cotrunk.data.batches.text import PairFormat, Template
+from cotrunk.data.reading.splits import HeldOut
 from cotrunk.data.tokens.cache import Corpus
 from cotrunk.learn.stage import Stage
 from cotrunk.model.sharing.network import Network
 from cotrunk.progress import OnProgress, ProgressUpdate, ignore_progress
+from cotrunk.runs.cost import Meter
 from cotrunk.runs.events import Finding
 from cotrunk.runs.folder import RunFolder
 
@@ -37,7 +40,10 @@ class Run:
     Steps count through all stages. ``ends`` are the last steps of the stages, unless they stop
     early; ``make_stage`` is called when a stage starts, because it may depend on the weights that
     earlier stages trained. ``record`` becomes run.json; ``documents`` are saved with every network.
-    ``keep`` names the score that selects the best network.
+    ``keep`` names the score that selects the best network. ``meter`` measures what the run costs.
+    ``held``: the texts that were taken out of the training files; saved with every network, so that
+    it can be evaluated on them. ``save_again`` are saved networks that are lost and have the
+    weights of the checkpoint to resume from.
     """
 
     folder: RunFolder
@@ -53,6 +59,9 @@ class Run:
     max_seconds: float | None
     record: Mapping[str, object]
     documents: Mapping[str, object]
+    meter: Meter
+    held: HeldOut | None = None
+    save_again: tuple[Path, ...] = ()
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
@@ -73,4 +82,5 @@ class Run:
     def on_progress_or_stop(self, update: ProgressUpdate) -> None:
         """Progress callback of long operations while training; also stops them on interrupt."""
         self.interrupt.check()
+        self.meter.tick()
         self.on_progress(update)

@@ -19,10 +19,15 @@ from cotrunk.learn.loss_weighting import LossWeighting
 from cotrunk.learn.optimizer import load_optimizer_state, optimizer_state, start_average
 from cotrunk.learn.regularize import Regularizer
 from cotrunk.model.sharing.network import Network
+from cotrunk.model.weights.finite import not_finite
 from cotrunk.runs.checkpoint import Checkpoint
 from cotrunk.runs.folder import RunFolder
 
 Due = Literal["epoch", "never"] | int
+
+
+class TrainingStopped(RuntimeError):
+    """Training cannot continue; what is saved is from the last good step."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +104,7 @@ class Progress:
 
 def save(stage: Stage, run: RunFolder, progress: Progress) -> Path:
     """Write everything that a bit-identical resume needs."""
+    metrics = run.metrics_entry()
     state = {
         "step": progress.step,
         "evaluated": progress.evaluated,
@@ -107,7 +113,8 @@ def save(stage: Stage, run: RunFolder, progress: Progress) -> Path:
         "skipped": progress.skipped,
         "task_best": progress.task_best,
         "stale": progress.stale,
-        "metrics_bytes": run.metrics_bytes(),
+        "metrics_bytes": metrics.bytes,
+        "metrics_sha256": metrics.sha256,
     }
     surgery = stage.surgery.state if stage.surgery else {}
     tensors = {
@@ -169,4 +176,11 @@ def _put(stage: Stage, weights: Mapping[str, Tensor]) -> None:
 
 
 def tensors_of(network: Network) -> dict[str, Tensor]:
-    return {name: tensor.detach().cpu() for name, tensor in network.state_dict().items()}
+    return finite({name: tensor.detach().cpu() for name, tensor in network.state_dict().items()})
+
+
+def finite(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The weights to save, which must not be NaN or infinite."""
+    if broken := not_finite(tensors):
+        raise TrainingStopped(f"{broken}, so it is not saved; lower train.lr and train again")
+    return tensors

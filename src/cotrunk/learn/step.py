@@ -12,15 +12,14 @@ from cotrunk.learn import guards
 from cotrunk.learn.microbatches import add_gradients
 from cotrunk.learn.optimizer import clip, set_learning_rate, update_average
 from cotrunk.learn.soft import soft_penalty
-from cotrunk.learn.stage import Progress, Stage
+from cotrunk.learn.stage import Progress, Stage, TrainingStopped
 from cotrunk.runs.events import Finding, Stepped
 from cotrunk.runs.folder import RunFolder
 
 COSINES_EVERY = 10
 
-
-class TrainingStopped(RuntimeError):
-    """Training cannot continue; the weights are those of the last good step."""
+MOST_SKIPPED = 0.1
+"""The largest share of a run's steps that ``train.on_nan = "skip"`` may skip."""
 
 
 def make_step(stage: Stage, folder: RunFolder, progress: Progress) -> Stepped:
@@ -87,6 +86,12 @@ def _skip(stage: Stage, progress: Progress, broken: Finding) -> list[Finding]:
     if stage.on_nan == "stop":
         raise TrainingStopped(str(broken))
     progress.skipped += 1
+    if progress.skipped > max(1, MOST_SKIPPED * stage.last):
+        raise TrainingStopped(
+            f"step {progress.step}: {progress.skipped} steps were skipped because the loss or "
+            f"gradient was not finite, more than {MOST_SKIPPED:.0%} of {stage.last}; the last: "
+            f"{broken}"
+        )
     return [replace(broken, fatal=False)] if progress.skipped == 1 else []
 
 

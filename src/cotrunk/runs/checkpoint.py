@@ -8,24 +8,27 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from safetensors import SafetensorError
 
 from cotrunk.files import sync
 
 if TYPE_CHECKING:  # importing torch takes seconds; most readers need only the JSON
+    import numpy as np
     from torch import Tensor
 
 MANIFEST = "manifest.json"
 FORMAT = 1
 MAX_HEADER_BYTES = 4 * 2**20
 MAX_TENSORS = 20_000
+MAX_DOCUMENT_BYTES = 64 * 2**20
 
 Json = Any
+Found = TypeVar("Found")
 Tensors = Mapping[str, Mapping[str, "Tensor"]]
 
 
@@ -99,25 +102,67 @@ def read_documents(folder: Path) -> dict[str, Json]:
     return _read_steadily(folder, ("json",)).documents
 
 
-def _read_steadily(folder: Path, kinds: Sequence[str]) -> Checkpoint:
-    while True:
-        place = _place(folder)
-        seen = _identity(place)
+def read_arrays(folder: Path, name: str) -> "dict[str, np.ndarray]":
+    """Read and verify ``name``.safetensors without torch."""
+
+    def read(place: Path) -> "dict[str, np.ndarray]":
+        file = place / f"{name}.safetensors"
         try:
-            return _read(place, kinds)
+            sums = _check_listing(place)
+            if file.name not in sums:
+                raise CheckpointError(f"{folder} has no {file.name}")
+            return _parse_arrays(file, _verified(file, sums[file.name]))
+        except OSError as error:
+            raise CheckpointDamaged(file, "a readable file", f"{error.strerror}") from error
+
+    return _steadily(folder, read)
+
+
+def _read_steadily(folder: Path, kinds: Sequence[str]) -> Checkpoint:
+    return _steadily(folder, lambda place: _read(place, kinds))
+
+
+def _steadily(folder: Path, read: Callable[[Path], Found]) -> Found:
+    while True:
+        place = place_of(folder)
+        seen = identity(place)
+        try:
+            return read(place)
         except CheckpointError:
             # A running training may have replaced the folder meanwhile: then try again.
-            if _identity(_place(folder)) == seen:
+            if identity(place_of(folder)) == seen:
                 raise
 
 
 def looks_whole(folder: Path) -> bool:
     """Whether the folder has exactly the files of the manifest, by name and size."""
     try:
-        _check_listing(_place(folder))
+        _check_listing(place_of(folder))
     except (CheckpointDamaged, OSError):
         return False
     return True
+
+
+def damages(folder: Path) -> tuple[int, list[CheckpointDamaged]]:
+    """How many files a checkpoint has, and all that differ from its manifest; loads nothing."""
+    place = place_of(folder)
+    try:
+        sums, misfits = _compared(place)
+        wrong = {misfit.file.name for misfit in misfits}
+        for name, sha256 in sums.items():
+            if name not in wrong and (actual := file_sha256(place / name)) != sha256:
+                misfits.append(_other_content(place / name, sha256, actual))
+    except CheckpointDamaged as damage:
+        return 1, [damage]
+    except OSError as error:
+        file = Path(error.filename or place / MANIFEST)
+        return 1, [CheckpointDamaged(file, "a readable file", f"the error {error.strerror}")]
+    return len(sums) + 1, misfits
+
+
+def file_sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def delete_checkpoint(folder: Path) -> None:
@@ -139,13 +184,13 @@ def _beside(folder: Path, suffix: str) -> Path:
     return folder.with_name(folder.name + suffix)
 
 
-def _place(folder: Path) -> Path:
+def place_of(folder: Path) -> Path:
     """The folder, or its old version if a replacement was killed between its two renames."""
     old = _beside(folder, ".old")
     return old if old.exists() and not folder.exists() else folder
 
 
-def _identity(place: Path) -> tuple[Path, int, int]:
+def identity(place: Path) -> tuple[Path, int, int]:
     try:
         stat = place.stat()
     except OSError:
@@ -160,28 +205,26 @@ def _seal(folder: Path) -> None:
     )  # safetensors writes files that only the owner can read
     for path in sorted(folder.iterdir()):
         path.chmod(readable_as_folder)
-        with path.open("rb") as file:
-            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-        files[path.name] = {"sha256": sha256, "bytes": path.stat().st_size}
+        files[path.name] = {"sha256": file_sha256(path), "bytes": path.stat().st_size}
         sync(path)
     (folder / MANIFEST).write_bytes(to_json({"format": FORMAT, "files": files}))
     sync(folder / MANIFEST)
     sync(folder)
 
 
-def _read(folder: Path, kinds: Sequence[str]) -> Checkpoint:
+def _read(folder: Path, endings: Sequence[str]) -> Checkpoint:
     if not folder.is_dir():
         raise CheckpointError(f"{folder}: there is no such checkpoint")
     checkpoint = Checkpoint(folder, documents={}, loaded={})
     try:
         for name, sha256 in _check_listing(folder).items():
-            stem, _, kind = name.rpartition(".")
-            if kind not in ("json", "safetensors"):
-                raise CheckpointDamaged(folder / name, ".json or .safetensors", f".{kind}")
-            if kind not in kinds:
+            stem, _, ending = name.rpartition(".")
+            if ending not in ("json", "safetensors"):
+                raise CheckpointDamaged(folder / name, ".json or .safetensors", f".{ending}")
+            if ending not in endings:
                 continue
             data = _verified(folder / name, sha256)
-            if kind == "json":
+            if ending == "json":
                 checkpoint.documents[stem] = _parse_json(folder / name, data)
             else:
                 checkpoint.loaded[stem] = _parse_tensors(folder / name, data)
@@ -192,7 +235,15 @@ def _read(folder: Path, kinds: Sequence[str]) -> Checkpoint:
 
 
 def _check_listing(folder: Path) -> dict[str, str]:
-    """The SHA-256 of every file, after checking names and sizes against the manifest.
+    """The SHA-256 of every file, after checking names and sizes against the manifest."""
+    sums, misfits = _compared(folder)
+    for misfit in misfits:
+        raise misfit
+    return sums
+
+
+def _compared(folder: Path) -> tuple[dict[str, str], list[CheckpointDamaged]]:
+    """The SHA-256 of every listed file, and the files whose name or size does not match.
 
     A name from the manifest is used as a path only if the folder's listing has it.
     """
@@ -217,11 +268,12 @@ def _check_listing(folder: Path) -> dict[str, str]:
         known = False
     if not known:
         raise CheckpointDamaged(manifest, f"a manifest of format {FORMAT}", "something else")
-    for name in sorted(listed.keys() | found.keys()):
-        expected, actual = listed.get(name), found.get(name)
-        if expected != actual or actual is None:
-            raise CheckpointDamaged(folder / Path(name).name, _size(expected), _size(actual))
-    return sums
+    misfits = [
+        CheckpointDamaged(folder / Path(name).name, _size(listed.get(name)), _size(found.get(name)))
+        for name in sorted(listed.keys() | found.keys())
+        if name not in found or listed.get(name) != found[name]
+    ]
+    return sums, misfits
 
 
 def _size(count: int | None) -> str:
@@ -234,12 +286,19 @@ def _verified(file: Path, sha256: str) -> bytes:
         header = int.from_bytes(stream.read(8), "little")
         if file.suffix == ".safetensors" and header > MAX_HEADER_BYTES:
             raise CheckpointDamaged(file, f"a header <= {MAX_HEADER_BYTES} bytes", f"{header}")
+        size = os.fstat(stream.fileno()).st_size
+        if file.suffix == ".json" and size > MAX_DOCUMENT_BYTES:
+            raise CheckpointDamaged(file, f"at most {MAX_DOCUMENT_BYTES} bytes", f"{size}")
         stream.seek(0)
         data = stream.read()
     actual = hashlib.sha256(data).hexdigest()
     if actual != sha256:
-        raise CheckpointDamaged(file, f"SHA-256 {sha256[:12]}..", f"{actual[:12]}..")
+        raise _other_content(file, sha256, actual)
     return data
+
+
+def _other_content(file: Path, expected: str, actual: str) -> CheckpointDamaged:
+    return CheckpointDamaged(file, f"SHA-256 {expected[:12]}..", f"{actual[:12]}..")
 
 
 def _parse_json(file: Path, data: bytes) -> Json:
@@ -252,6 +311,16 @@ def _parse_json(file: Path, data: bytes) -> Json:
 def _parse_tensors(file: Path, data: bytes) -> dict[str, "Tensor"]:
     from safetensors.torch import load
 
+    return _parsed(file, data, load)
+
+
+def _parse_arrays(file: Path, data: bytes) -> "dict[str, np.ndarray]":
+    from safetensors.numpy import load
+
+    return _parsed(file, data, load)
+
+
+def _parsed(file: Path, data: bytes, load: Callable[[bytes], Found]) -> Found:
     header = _parse_json(file, data[8 : 8 + int.from_bytes(data[:8], "little")])
     if not isinstance(header, dict) or len(header) > MAX_TENSORS:
         raise CheckpointDamaged(

@@ -5,27 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cotrunk.runs.cost import Cost
 from cotrunk.runs.evaluation import Evaluation
+from cotrunk.runs.finding import Finding as Finding
 
 if TYPE_CHECKING:  # reading a run does not need the metrics
     from cotrunk.kinds.metrics import Score
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A mistake found by the guard ``name``; ``place`` is a key, file, task or block.
-
-    A ``fatal`` finding stops training.
-    """
-
-    name: str
-    place: str
-    finding: str
-    fix: str
-    fatal: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.place}: {self.finding}; {self.fix} [{self.name}]"
 
 
 @dataclass(frozen=True)
@@ -76,13 +61,17 @@ class Saved:
 
 @dataclass(frozen=True)
 class Finished:
-    """The last event. ``best`` is None if the network was never evaluated."""
+    """The last event. ``best`` is None if the network was never evaluated.
+
+    ``seconds`` are those since it was last started; ``cost`` adds up all starts of the run.
+    """
 
     folder: Path
     steps: int
     seconds: float
     parameters: int
     best: Evaluation | None
+    cost: Cost
 
 
 Event = Started | Stepped | Evaluated | Saved | Finished

@@ -3,21 +3,23 @@
 ::
 
     run.json                    settings, data digests, environment
+    seal.json                   sizes and SHA-256 of the other files, for `cotrunk verify`
     findings.json               findings of the guards before training
     metrics.jsonl               one line per event; deterministic, so without times
-    timing.jsonl                wall times and findings during training
+    timing.jsonl                costs (see cost.py) and findings during training
     checkpoints/step-00000200   to resume from
     best                        the best network, its evaluation.json, and dev.safetensors: its
-                                outputs for the dev rows, with their labels
+                                outputs for the dev rows, their labels, and hashes of their texts
     final                       the network at the end
 """
 
-import fcntl
+import hashlib
 import json
 import os
 import re
 import shutil
 import socket
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -25,8 +27,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from cotrunk.errors import UserError
-from cotrunk.files import sync, without_nan, write_whole
+from cotrunk.files import read_regular, sync, without_nan, write_whole
 from cotrunk.runs.checkpoint import (
+    MAX_DOCUMENT_BYTES,
     Checkpoint,
     CheckpointError,
     Json,
@@ -37,7 +40,14 @@ from cotrunk.runs.checkpoint import (
     to_json,
     write_checkpoint,
 )
-from cotrunk.runs.events import Finding
+from cotrunk.runs.finding import Finding
+from cotrunk.runs.lock import locked
+from cotrunk.runs.seal import Entry, entry_of, has_changed, loosen_seal, seal_run
+
+RECENT = 60.0
+"""Seconds."""
+
+MAX_METRICS_BYTES = 2**32
 
 
 class RunFolder:
@@ -62,6 +72,7 @@ class RunFolder:
         except OSError as error:
             raise UserError(f"{path}: cannot create the run folder: {error.strerror}") from error
         with run.lock():  # fails if another process is creating one there
+            run.create_logs()
             return run
 
     @classmethod
@@ -96,7 +107,8 @@ class RunFolder:
         written = [self.metrics, self.timing, findings, self.best, self.final]
         written += self.path.glob("best-*")
         saved = self.checkpoints.iterdir() if self.checkpoints.is_dir() else ()
-        return [*(place for place in written if place.exists()), *saved]
+        # A run that was killed before it wrote run.json leaves empty logs.
+        return [*(place for place in written if place.is_dir() or _size(place)), *saved]
 
     @classmethod
     def open(cls, path: Path) -> Self:
@@ -113,12 +125,27 @@ class RunFolder:
 
     @property
     def is_one(self) -> bool:
-        return self.settings.is_file() and self.checkpoints.is_dir()
+        return self.settings.is_file() and (self.checkpoints.is_dir() or self.metrics.is_file())
 
     @property
     def is_finished(self) -> bool:
         """Its training has finished; ``final.old`` counts while it is being replaced."""
         return self.final.is_dir() or self.final.with_name("final.old").is_dir()
+
+    @property
+    def is_running(self) -> bool:
+        """A process on this machine is writing, or one on another machine wrote a minute ago."""
+        try:
+            holder = (self.path / ".lock").read_text(encoding="utf-8")
+            written = self.timing.stat().st_mtime if self.timing.exists() else 0.0
+        except OSError:
+            return False
+        match = re.fullmatch(r"process (\d+) on (.*)", holder)
+        if not match:
+            return False
+        if match[2] != socket.gethostname():
+            return time.time() - written < RECENT
+        return is_alive(int(match[1]))
 
     def best_of(self, task: str) -> Path:
         return self.path / f"best-{task}"
@@ -129,23 +156,7 @@ class RunFolder:
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Only one process may write; the kernel releases the lock even if the holder crashes."""
-        try:
-            file = (self.path / ".lock").open("a+")
-        except OSError as error:
-            raise UserError(f"{self.path}: cannot write to it: {error.strerror}") from error
-        with file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                file.seek(0)
-                holder = file.read() or "another process"
-                raise UserError(
-                    f"{self.path} is locked: {holder} is writing to it; "
-                    "wait until it is done, or give another folder"
-                ) from None
-            file.truncate(0)
-            file.write(f"process {os.getpid()} on {socket.gethostname()}")
-            file.flush()
+        with locked(self.path):
             yield
 
     def write_document(self, name: str, document: object) -> None:
@@ -156,9 +167,11 @@ class RunFolder:
     def read_document(self, name: str) -> Json:
         file = self._document(name)
         try:
-            return json.loads(file.read_bytes())
+            return json.loads(read_regular(file, MAX_DOCUMENT_BYTES))
         except FileNotFoundError:
             raise UserError(f"{self.path} has no {file.name}") from None
+        except OSError as error:
+            raise UserError(f"{file}: cannot be read ({error.strerror})") from error
         except (ValueError, RecursionError) as error:
             raise UserError(f"{file} is not JSON: {error}; restore it from a backup") from error
 
@@ -172,6 +185,7 @@ class RunFolder:
         _append(self.metrics, record)
 
     def append_timing(self, record: Mapping[str, object]) -> None:
+        self.timing.touch()  # unlike metrics, it is not needed to resume
         _append(self.timing, record)
 
     def append_findings(self, step: int, findings: Sequence[Finding]) -> None:
@@ -181,27 +195,63 @@ class RunFolder:
 
     def read_metrics(self) -> list[dict[str, Any]]:
         """All complete lines; a last line that is still being written is ignored."""
-        records = []
-        for number, line in enumerate(_whole_lines(self.metrics).splitlines(), start=1):
-            try:
-                records.append(json.loads(line))
-            except (ValueError, RecursionError) as error:
-                raise UserError(f"{self.metrics}:{number}: not JSON: {error}") from error
-        return records
+        return _read_lines(self.metrics)
 
-    def metrics_bytes(self) -> int:
+    def read_timing(self) -> list[dict[str, Any]]:
+        return _read_lines(self.timing)
+
+    def metrics_entry(self) -> Entry:
         """Stored in checkpoints, so that a resumed run continues the metrics there."""
-        return len(_whole_lines(self.metrics))
+        if has_changed(self.metrics):
+            raise CheckpointError(
+                f"{self.metrics} was changed by another program: it no longer begins with what "
+                "the last checkpoint recorded; restore the file and continue with --resume"
+            )
+        return entry_of(self.metrics)
 
-    def truncate_metrics(self, length: int) -> None:
-        """Remove what was written after the checkpoint to resume from."""
+    def begin(
+        self,
+        record: Mapping[str, object],
+        findings: Sequence[Finding],
+        *,
+        metrics_bytes: int = 0,
+        metrics_sha256: str | None = None,
+    ) -> None:
+        """Make the folder ready for training, with the metrics as at the checkpoint."""
+        self._refuse_changed_metrics(metrics_bytes, metrics_sha256)
+        self.checkpoints.mkdir(exist_ok=True)
+        self.create_logs()
+        # A kill at any moment must leave a seal that fits: it covers less before files change.
+        loosen_seal(self.path, {self.metrics.name: entry_of(self.metrics, metrics_bytes)})
+        self.truncate_metrics(metrics_bytes)
+        self.write_document("run", record)
+        self.write_document("findings", [asdict(finding) for finding in findings])
+        seal_run(self.path)
+
+    def create_logs(self) -> None:
+        """Appending does not create them."""
+        for log in (self.metrics, self.timing):
+            log.touch()
+
+    def _refuse_changed_metrics(self, length: int, sha256: str | None) -> None:
+        """Metrics must begin with what the checkpoint to resume from recorded of them."""
         lines = _whole_lines(self.metrics)
         if length > len(lines):
             raise UserError(
                 f"{self.metrics} is shorter than at the checkpoint ({len(lines)} bytes of complete "
                 f"lines, not {length}); restore the file, or start a new run"
             )
+        if sha256 is not None and hashlib.sha256(lines[:length]).hexdigest() != sha256:
+            raise UserError(
+                f"{self.metrics} is not what the checkpoint recorded: its first {length} bytes "
+                "have changed; restore the file, or start a new run"
+            )
+
+    def truncate_metrics(self, length: int) -> None:
+        """Remove what was written after the checkpoint to resume from."""
+        self._refuse_changed_metrics(length, None)
         if self.metrics.exists():
+            lines = _whole_lines(self.metrics)
             os.truncate(self.metrics, lines.rfind(b"\n", 0, length) + 1)
 
     def save_step(
@@ -212,21 +262,26 @@ class RunFolder:
             raise ValueError(
                 f"keep = {keep} must be 1 or more: a run needs a checkpoint to resume from"
             )
-        if self.metrics.exists():
-            sync(self.metrics)  # the checkpoint stores its length
+        for log in (self.metrics, self.timing):
+            if log.exists():
+                sync(log)  # the checkpoint stores its length
         write_checkpoint(self.step(step), tensors=tensors, documents=documents)
         # Later steps are leftovers: they were damaged, so the run resumed from an earlier one.
         whole = [s for s in self._steps() if s <= step and looks_whole(self.step(s))]
-        for other in set(self._steps()) - set(whole[:keep]):
-            delete_checkpoint(self.step(other))
+        gone = [self.step(other) for other in set(self._steps()) - set(whole[:keep])]
+        seal_run(self.path, without=[f"{self.checkpoints.name}/{old.name}" for old in gone])
+        for other in gone:
+            delete_checkpoint(other)
         for leftover in self.checkpoints.glob("step-*.tmp"):
             shutil.rmtree(leftover, ignore_errors=True)
         return self.step(step)
 
-    def latest_good(self) -> tuple[Checkpoint | None, list[str]]:
+    def latest_good(self, at_most: int | None = None) -> tuple[Checkpoint | None, list[str]]:
         """The newest undamaged checkpoint, and a warning for each damaged newer one."""
         damages: list[CheckpointError] = []
         for step in self._steps():
+            if at_most is not None and step > at_most:
+                continue
             try:
                 good = read_checkpoint(self.step(step))
             except CheckpointError as damage:
@@ -251,12 +306,24 @@ def unfinished(folder: Path, which: str) -> str:
 
 def _append(path: Path, record: Mapping[str, object]) -> None:
     line = json.dumps(without_nan(record), allow_nan=False) + "\n"
-    with _naming(path), path.open("a+b") as file:
-        if file.tell():
+    # Not created here: a log that someone deletes during training must be noticed.
+    with _naming(path), path.open("r+b") as file:
+        if file.seek(0, os.SEEK_END):
             file.seek(-1, os.SEEK_END)
             if file.read(1) != b"\n":  # the run was killed while writing this line
-                file.truncate(len(_whole_lines(path)))
+                file.seek(file.truncate(len(_whole_lines(path))))
         file.write(line.encode())
+
+
+def is_alive(process: int) -> bool:
+    """Whether a process of this machine exists."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):  # it is another user's, or not a number of a process
+        return True
+    return True
 
 
 @contextmanager
@@ -268,6 +335,22 @@ def _naming(path: Path) -> Iterator[None]:
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def _read_lines(path: Path) -> list[dict[str, Any]]:
+    records = []
+    for number, line in enumerate(_whole_lines(path).splitlines(), start=1):
+        try:
+            records.append(json.loads(line))
+        except (ValueError, RecursionError) as error:
+            raise UserError(f"{path}:{number}: not JSON: {error}") from error
+        if not isinstance(records[-1], dict):
+            raise UserError(f"{path}:{number}: must be a JSON object; restore it from a backup")
+    return records
+
+
 def _whole_lines(path: Path) -> bytes:
-    data = path.read_bytes() if path.exists() else b""
+    data = read_regular(path, MAX_METRICS_BYTES) if path.exists() else b""
     return data[: data.rfind(b"\n") + 1]

@@ -9,16 +9,28 @@ from typing import IO, Any, cast
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from cotrunk.cli.terminal.streams import IgnoreBrokenPipe
+from cotrunk.errors import printable
 from cotrunk.files import without_nan
-from cotrunk.runs.folder import unfinished
 
 Document = dict[str, Any]
 WIDEST = 1000
 
 
-class _Out(Console):
+class Failed(Document):
+    """The document of a command that did its work and found something wrong: exit code 1."""
+
+
+class _Printable(Console):
+    """Names and texts from files cannot send commands to the terminal."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(printable(text), **options)
+
+
+class _Out(_Printable):
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError  # rich would exit with 1, but a closed pipe is not an error
 
@@ -32,7 +44,8 @@ def out() -> Console:
 
 
 def say(message: str) -> None:
-    Console(file=err(), highlight=False, markup=False, emoji=False, soft_wrap=True).print(message)
+    console = _Printable(file=err(), highlight=False, markup=False, emoji=False, soft_wrap=True)
+    console.print(message)
 
 
 def err() -> IO[str]:
@@ -42,6 +55,8 @@ def err() -> IO[str]:
 
 def note_unfinished(folder: Path, which: str) -> None:
     """Say that training has not finished, before its network is used."""
+    from cotrunk.runs.folder import unfinished  # needs numpy, which most commands do without
+
     if note := unfinished(folder, which):
         say(f"note: {note}")
 
@@ -65,8 +80,21 @@ def with_interval(score: float | None, low: float | None, high: float | None) ->
 
 
 def to_json(document: object) -> str:
-    """One JSON document; NaN becomes null, because JSON has no NaN."""
-    return json.dumps(without_nan(document), indent=2, ensure_ascii=False, allow_nan=False)
+    """One JSON document; NaN becomes null, because JSON has no NaN.
+
+    Bytes of a path that are not UTF-8 are escaped, as JSON writes lone surrogates.
+    """
+    content = without_nan(document)
+    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(content, indent=2, allow_nan=False)
+    return text
+
+
+def print_json(document: object) -> None:
+    print(to_json(document))  # noqa: T201
 
 
 def megabytes(count: int) -> str:

@@ -18,7 +18,7 @@ from rich.progress import (
 )
 
 from cotrunk.cli.terminal.output import err, say, with_interval
-from cotrunk.errors import plural
+from cotrunk.errors import plural, printable
 from cotrunk.progress import ProgressUpdate
 from cotrunk.runs.events import Evaluated, Event, Finished, Stepped
 
@@ -69,7 +69,7 @@ class Counter:
             say(f"{what}: {rows} ({self.share:.0%}), {pace}{left}")
             return
         if self.bar_task is None:
-            self.bar_task = self.bar.add_task(what, total=1.0, count=rows, losses="")
+            self.bar_task = self.bar.add_task(printable(what), total=1.0, count=rows, losses="")
             self.bar.start()
         self.bar.update(self.bar_task, completed=self.share, count=rows, refresh=True)
 

@@ -1,5 +1,7 @@
 """Standard streams that are closed at the start, or while a command runs."""
 
+import codecs
+import io
 import os
 import sys
 from typing import TextIO
@@ -11,6 +13,14 @@ def open_closed_ones() -> None:
         if getattr(sys, name) is None:
             _to_dev_null(number)
             setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115
+
+
+def write_any_name() -> None:
+    """Write UTF-8 whatever the locale, and bytes of paths that are not UTF-8 as they are."""
+    for stream, errors in ((sys.stdout, "surrogateescape"), (sys.stderr, "backslashreplace")):
+        if isinstance(stream, io.TextIOWrapper):  # not while tests capture it
+            is_ascii = codecs.lookup(stream.encoding).name == "ascii"
+            stream.reconfigure(encoding="utf-8" if is_ascii else None, errors=errors)
 
 
 def silence(stream: TextIO) -> None:

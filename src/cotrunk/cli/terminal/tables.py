@@ -7,9 +7,8 @@ from typing import Any
 from cotrunk.cli.terminal.output import megabytes, number, out, table, with_interval
 from cotrunk.errors import plural
 from cotrunk.kinds.task import Task
+from cotrunk.model.sharing.levels import Box, levels_of
 from cotrunk.model.sharing.parameter_table import ParameterTable
-from cotrunk.model.sharing.partition import Partition
-from cotrunk.model.sharing.place import Place
 from cotrunk.model.sharing.plan import Plan
 
 Document = Mapping[str, Any]
@@ -83,6 +82,8 @@ def _short(label: str | float | list[str]) -> str:
 def show_plan(parameter_table: ParameterTable, reads: Mapping[str, Sequence[str]]) -> None:
     counts, bytes_ = parameter_table.parameters, parameter_table.bytes
     rows = [[part, f"{count:,}"] for part, count in counts.items() if count]
+    if (trained := parameter_table.trained) < counts["total"]:
+        rows += [["trained", f"{trained:,} ({trained / counts['total']:.2%})"]]
     rows += [["weights", megabytes(bytes_["weights"])]]
     rows += [["checkpoint with optimizer", megabytes(bytes_["checkpoint"])]]
     out().print(draw_owners(parameter_table.plan, reads), markup=False)
@@ -119,6 +120,7 @@ def show_info(document: Document) -> None:
         ["tasks", tasks],
         ["steps", f"{document['steps']:,}, {state}"],
         ["checkpoints", "  ".join(document["checkpoints"]) or "none"],
+        *_cost_lines(document),
     ]
     made = table("", ["", ""], lines)
     made.show_header = False
@@ -126,6 +128,25 @@ def show_info(document: Document) -> None:
     out().print(made)
     if document["scores"]:
         show_scores(f"best on dev, after step {document['best_step']}", document)
+
+
+def _cost_lines(document: Document) -> list[list[str]]:
+    """Sizes and seconds; those of a run that did not record them are left out."""
+    lines = []
+    if document["parameters"] is not None:
+        trained = f"{document['trained_parameters']:,} trained"
+        lines.append(["parameters", f"{document['parameters']:,}, {trained}"])
+    sizes = [f"{name} {megabytes(size)}" for name, size in document["bytes"].items() if size]
+    lines.append(["size", "  ".join(sizes) or "none"])
+    if document["peak_memory"] is None:
+        return lines
+    for key in ("seconds", "cpu_seconds"):
+        spent = [f"{name} {value:,.1f}" for name, value in document[key].items() if value]
+        lines.append([key.replace("cpu_", "CPU "), "  ".join(spent)])
+    epochs = document["epochs"]
+    if epochs:
+        lines.append(["seconds per epoch", f"{sum(epochs) / len(epochs):,.1f} to train"])
+    return [*lines, ["peak memory", megabytes(document["peak_memory"])]]
 
 
 def show_demo(runs: Sequence[Document], baselines: Mapping[str, float]) -> None:
@@ -189,53 +210,17 @@ def _histogram(labels: Mapping[str, int]) -> str:
 def draw_owners(plan: Plan, reads: Mapping[str, Sequence[str]]) -> str:
     """The network from top to bottom; tasks that share a copy are in one box."""
     width = max(7, *(len(task) + 2 for task in plan.tasks))
-    heads = tuple(frozenset([task]) for task in plan.tasks)
-    runs = [*_runs(plan), ("heads", heads)]
-    lines = [f"{name:>16} {_boxes(groups, plan.tasks, width)}" for name, groups in reversed(runs)]
+    levels = reversed(levels_of(plan))
+    lines = [
+        f"{level.name:>16} {''.join(_box(box, width) for box in level.boxes)}" for level in levels
+    ]
     for task, sources in reads.items():
         lines += [f"{'':>16} {source} ──reads──> {task}" for source in sources]
     return "\n".join(lines)
 
 
-def _runs(plan: Plan) -> list[tuple[str, Partition]]:
-    """All places below the heads; depths of one series with the same owners are one line."""
-    runs: list[list[Place]] = []
-    for place in plan.places:
-        last = next((run for run in reversed(runs) if run[0].series == place.series), None)
-        if last and set(last[0].partition) == set(place.partition):
-            last.append(place)
-        elif place.acts != "head":
-            runs.append([place])
-    return [(f"{run[0].series} {_span(run)}".strip(), run[0].partition) for run in runs]
-
-
-def _span(run: Sequence[Place]) -> str:
-    first, last = run[0].depth, run[-1].depth
-    if first is None or last is None:
-        return ""
-    return str(first + 1) if first == last else f"{first + 1}-{last + 1}"
-
-
-def _boxes(partition: Partition, tasks: Sequence[str], width: int) -> str:
-    """Boxes side by side; a group whose tasks are not adjacent is marked by a letter.
-
-    A task without a copy, for example of a pooler that it does not use, has a gap.
-    """
-    owner = {task: index for index, group in enumerate(partition) for task in group}
-    cells: list[list[str]] = []
-    for task in tasks:
-        if cells and task in owner and owner.get(cells[-1][-1]) == owner[task]:
-            cells[-1].append(task)
-        else:
-            cells.append([task])
-    owned = [cell for cell in cells if cell[0] in owner]
-    split = {owner[cell[0]] for cell in owned if len(cell) < len(partition[owner[cell[0]]])}
-    boxes = []
-    for cell in cells:
-        if cell[0] not in owner:
-            boxes.append(" " * (width + 2))
-            continue
-        mark = f" {chr(ord('a') + owner[cell[0]] % 26)}" if owner[cell[0]] in split else ""
-        room = (width + 2) * len(cell) - 2
-        boxes.append("[" + f"{'+'.join(cell)}{mark}"[:room].center(room) + "]")
-    return "".join(boxes)
+def _box(box: Box, width: int) -> str:
+    if not box.owned:
+        return " " * (width + 2) * len(box.tasks)
+    room = (width + 2) * len(box.tasks) - 2
+    return "[" + f"{'+'.join(box.tasks)} {box.mark}".strip()[:room].center(room) + "]"

@@ -49,6 +49,10 @@ class Layer:
             stages=self.stages or other.stages,
         )
 
+    def with_value(self, key: str, entry: Entry) -> "Layer":
+        """With one value changed; its comment goes, unless ``entry`` has one."""
+        return replace(self, entries={**self.entries, key: entry})
+
     def text(self) -> str:
         blocks = ["\n".join(self.introduction)]
         for table, above in self.tables.items():

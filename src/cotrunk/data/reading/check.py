@@ -9,7 +9,8 @@ from itertools import chain, islice
 import numpy as np
 from numpy.typing import NDArray
 
-from cotrunk.data.reading.examples import Example, Rows, Source, Text
+from cotrunk.data.reading.examples import Example, Rows, Source
+from cotrunk.data.reading.splits import Text
 from cotrunk.errors import Errors, shown
 from cotrunk.kinds.task import Task
 

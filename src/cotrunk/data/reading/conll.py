@@ -43,7 +43,7 @@ def read_conll(text: Iterable[str], place: str, *, columns: Sequence[str] = ()) 
             else:
                 yield line, tuple([word[column] for word in words] for column in chosen)
 
-    return Table(place, names, line=0, numbered=True, select=select)
+    return Table(place, names, line=0, numbered=True, select=select, word_per_line=True)
 
 
 def _first_word(opening: Sequence[Numbered], place: str) -> Numbered:

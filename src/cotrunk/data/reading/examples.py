@@ -8,14 +8,12 @@ from typing import Any
 
 from cotrunk.data.reading.files import open_table
 from cotrunk.data.reading.formats import LONGEST_CELL, Fault, Quoting, Table
+from cotrunk.data.reading.refusal import LISTED, BadRow, Refusal
+from cotrunk.data.reading.splits import Part, Text
 from cotrunk.errors import UserError, plural, shown
-from cotrunk.kinds import Kind
+from cotrunk.kinds import Kind, WordError
 from cotrunk.kinds.task import Task
 
-Text = str | tuple[str, ...]
-"""A string, or a tuple of words for tasks that read words."""
-
-LISTED = 50
 REMEMBERED_LABELS = 10_000
 
 
@@ -27,7 +25,7 @@ class Source:
     number. ``sparse_labels`` skips rows with an empty label, ``skip_bad_rows`` skips bad rows
     instead of rejecting the file; both are counted. ``columns`` names the columns of a CoNLL file.
     ``is_plain_text``: each line is a text. ``called`` is the file's name in messages (default: its
-    path).
+    path). ``part``: only some of its rows are meant.
     """
 
     path: Path
@@ -40,6 +38,7 @@ class Source:
     columns: tuple[str, ...] = ()
     is_plain_text: bool = False
     called: str | None = None
+    part: Part | None = None
 
     @property
     def place(self) -> str:
@@ -80,51 +79,6 @@ class _Columns:
         return (*self.texts, *(name for name in (self.id, self.label) if name is not None))
 
 
-@dataclass(frozen=True)
-class _Finding:
-    """What is wrong with a row; ``common``: many rows probably have the same problem."""
-
-    at: str
-    reason: str
-    fix: str
-    common: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.at}: {self.reason}"
-
-
-class _Refusal:
-    """Findings, one line each; a common one is listed once, then only counted."""
-
-    def __init__(self, place: str) -> None:
-        self.place = place
-        self.lines: list[str] = []
-        self.again: dict[str, int] = {}
-
-    @property
-    def is_long(self) -> bool:
-        return len(self.lines) > LISTED
-
-    def add(self, finding: _Finding) -> None:
-        if finding.reason in self.again:
-            self.again[finding.reason] += 1
-            return
-        self.lines.append(f"{finding}; {finding.fix}")
-        if finding.common:
-            self.again[finding.reason] = 0
-
-    def error(self) -> UserError:
-        if self.is_long:
-            more = [f"{self.place}: only the first {LISTED} errors are listed"]
-        else:
-            more = [
-                f"{self.place}: {plural(count, 'more row')} with the same error: {reason}"
-                for reason, count in self.again.items()
-                if count
-            ]
-        return UserError(*self.lines[:LISTED], *more)
-
-
 class Rows:
     """The examples of a file, read again in every pass. The counts are those of the last pass."""
 
@@ -160,11 +114,11 @@ class Rows:
     def _examples(self, table: Table, columns: _Columns) -> Iterator[Example]:
         texts = len(columns.texts)
         has_id, has_label = columns.id is not None, columns.label is not None
-        labels, sparse = self.task.labels, self.source.sparse_labels
+        labels, sparse, part = self.task.labels, self.source.sparse_labels, self.source.part
         known, words, any_text = _KnownLabels(labels), labels.reads_words, labels.takes_any_text
         target: tuple[float, ...] | None = None
-        refused = _Refusal(table.place)
-        number = usable = 0
+        refused = Refusal(table.place)
+        number = usable = meant = 0
         for number, (line, cells) in enumerate(table.select(columns.names), 1):
             if type(cells) is tuple:
                 if has_label:
@@ -184,6 +138,9 @@ class Rows:
                     sound = sound and 0 < len(cells[0]) == expected
                 if (target is not None or not has_label) and sound:
                     usable += 1
+                    if part is not None and not part.has(cells[:texts]):
+                        continue
+                    meant += 1
                     if not refused.lines:
                         yield Example(line, name, cells[:texts], target)
                     continue
@@ -200,6 +157,11 @@ class Rows:
             raise refused.error()
         if not usable:
             raise UserError(f"{table.place}: {self._nothing_left(number)}", *self.dropped)
+        if part is not None and not meant:
+            raise UserError(
+                f"{table.place}: none of {plural(usable, 'row')} of task {self.task.name} is for "
+                f"{part.split}; give another share, or a file of {part.split} rows"
+            )
 
     def _nothing_left(self, rows: int) -> str:
         if not rows:
@@ -211,13 +173,20 @@ class Rows:
 
 
 def raw_labels(source: Source, labels: Kind) -> Iterator[object]:
-    """The label cells that are not empty; rows that cannot be read are left to ``Rows``."""
+    """The label cells that are not empty; single rows that cannot be read are left to ``Rows``."""
     assert source.label is not None
+    refused, usable = Refusal(source.place), False
     with source.open([source.label]) as table:
         table.require(source.label)
-        for _, cells in table.select([source.label]):
-            if not isinstance(cells, Fault) and not labels.is_empty(cells[0]):
+        for line, cells in table.select([source.label]):
+            if isinstance(cells, Fault):
+                if not refused.is_long:
+                    refused.add(_fault_of_row(table, line, cells))
+            elif not labels.is_empty(cells[0]):
+                usable = True
                 yield cells[0]
+    if refused.lines and not usable:
+        raise refused.error()
 
 
 def _columns(table: Table, source: Source) -> _Columns:
@@ -300,15 +269,13 @@ def _is_empty(cell: object) -> bool:
 
 def _findings(
     task: Task, table: Table, columns: _Columns, line: int, cells: tuple[Any, ...] | Fault
-) -> Iterator[_Finding]:
+) -> Iterator[BadRow]:
     """Everything wrong with a bad row, each with its fix."""
     if isinstance(cells, Fault):
-        at = f":{cells.number}" if cells.number else ""
-        fix = "correct the row or set skip_bad_rows = true"
-        yield _Finding(f"{table.place}:{line}{at}", cells.reason, fix)
+        yield _fault_of_row(table, line, cells)
         return
     for index, (name, cell) in enumerate(zip(columns.names, cells, strict=True)):
-        fix, common = "correct the cell or set skip_bad_rows = true", False
+        fix, common, row = "correct the cell or set skip_bad_rows = true", False, line
         if index < len(columns.texts) and task.labels.reads_words:
             reason = words_fault(cell)
         elif index < len(columns.texts):
@@ -319,12 +286,21 @@ def _findings(
             reason = "the label is missing" if cell is None else "the label is empty"
             fix = "fill the cell, or set sparse_labels = true or skip_bad_rows = true"
         else:
-            reason, common = _label_fault(task, cells[0], cell), task.labels.lists_classes
+            fault, common = _label_fault(task, cells[0], cell), task.labels.lists_classes
+            reason = str(fault) if fault else None
+            if table.word_per_line and isinstance(fault, WordError):
+                row = line + fault.word - 1
             if common:
                 fix = "correct the cell or the task's classes, or set skip_bad_rows = true"
         if reason:
             at = f":{table.columns.index(name) + 1}" if table.numbered else ""
-            yield _Finding(f"{table.place}:{line}{at} ({name})", reason, fix, common)
+            yield BadRow(f"{table.place}:{row}{at} ({name})", reason, fix, common)
+
+
+def _fault_of_row(table: Table, line: int, fault: Fault) -> BadRow:
+    at = f":{fault.number}" if fault.number else ""
+    fix = "correct the row or set skip_bad_rows = true"
+    return BadRow(f"{table.place}:{line}{at}", fault.reason, fix)
 
 
 def text_fault(cell: object, what: str) -> str | None:
@@ -353,17 +329,17 @@ def words_fault(cell: object) -> str | None:
     return next((f"word {number}: {fault}" for number, fault in faults if fault), None)
 
 
-def _label_fault(task: Task, text: object, cell: object) -> str | None:
+def _label_fault(task: Task, text: object, cell: object) -> ValueError | None:
     if isinstance(cell, str) and (fault := _character_fault(cell)):
-        return fault
+        return ValueError(fault)
     try:
         target = task.labels.read(cell)
     except ValueError as error:
-        return str(error)
+        return error
     if task.labels.reads_words and words_fault(text) is None:
         words = len(as_words(text))
         if len(target) != words:
-            return f"each word needs a label; found {len(target)} for {words} words"
+            return ValueError(f"each word needs a label; found {len(target)} for {words} words")
     return None
 
 

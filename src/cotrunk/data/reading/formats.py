@@ -10,6 +10,7 @@ from operator import itemgetter
 from typing import Any, Literal
 
 from cotrunk.errors import UserError, did_you_mean, plural, shown
+from cotrunk.numbers import exact_float
 
 Quoting = Literal["csv", "none"]
 
@@ -19,6 +20,8 @@ ROWS_PER_BATCH = 8192
 DELIMITERS = "\t,;"
 LINE = "line"
 """The name of the only column of a plain text file."""
+AS_TEXT = 'set quoting = "none" if quotes are ordinary characters'
+UNCLOSED = f"opens a quote and never closes it; close it, or {AS_TEXT}"
 STYLES: dict[Quoting, Literal[0, 3]] = {"csv": csv.QUOTE_MINIMAL, "none": csv.QUOTE_NONE}
 
 
@@ -39,7 +42,7 @@ class Table:
 
     ``line`` is that of the header (0: the format has none). ``numbered``: columns have an order
     that a user can count; the keys of JSON objects do not. ``share()`` is the share of the file
-    read so far, 0 if unknown.
+    read so far, 0 if unknown. ``word_per_line``: a record is a sentence, at its first word's line.
     """
 
     place: str
@@ -48,6 +51,7 @@ class Table:
     numbered: bool
     select: Callable[[Sequence[str]], Iterator[Record]]
     share: Callable[[], float] = lambda: 0.0
+    word_per_line: bool = False
 
     def require(self, name: str) -> None:
         at = [str(number) for number, column in enumerate(self.columns, 1) if column == name]
@@ -83,13 +87,17 @@ def read_delimited(
         yield "\n"
 
     delimiter = _delimiter(header, needed, default, style)
-    reader = csv.reader(chain([header], text, end()), delimiter=delimiter, quoting=style)
+    # Strict: otherwise text after a closing quote joins the cell, and rows may join a row above.
+    reader = csv.reader(
+        chain([header], text, end()), delimiter=delimiter, quoting=style, strict=True
+    )
     try:
         columns = next(reader)
     except csv.Error as error:
-        raise UserError(f"{place}:{line}: the header cannot be parsed: {error}") from None
-    if ended:
-        raise UserError(f"{place}:{line}: the header opens a quote and never closes it")
+        if ended:
+            raise UserError(f"{place}:{line}: the header {UNCLOSED}") from None
+        reason = _unreadable(error, reader.line_num)
+        raise UserError(f"{place}:{line}: the header cannot be parsed: {reason}") from None
 
     def select(names: Sequence[str]) -> Iterator[Record]:
         cells = [columns.index(name) for name in names]
@@ -104,9 +112,7 @@ def read_delimited(
                     if row and blank:
                         yield from [(at, pick([""])) for at in blank]
                         blank.clear()
-                    if ended and row:
-                        yield start, Fault("a quote is opened here and never closed")
-                    elif len(row) == width:
+                    if len(row) == width:
                         yield start, pick(row)
                     elif row:
                         yield start, Fault(_wrong_width(len(row), width, last - start + 1))
@@ -115,7 +121,8 @@ def read_delimited(
                 return
             except csv.Error as error:
                 start, last = last + 1, reader.line_num + above
-                yield start, Fault(_unreadable(error, last - start + 1))
+                reason = f"the row {UNCLOSED}" if ended else _unreadable(error, last - start + 1)
+                yield start, Fault(reason)
 
     return Table(place, columns, line=line, numbered=True, select=select)
 
@@ -139,10 +146,13 @@ def _wrong_width(found: int, width: int, lines: int) -> str:
 
 
 def _unreadable(error: csv.Error, lines: int) -> str:
-    if "field larger" not in str(error):
-        return f"the row cannot be parsed: {error}"
     over = f" over {lines} lines (is a quote left open?)" if lines > 1 else ""
-    return f"a cell must not exceed {LONGEST_CELL:,} characters; found more{over}"
+    if "field larger" in str(error):
+        return f"a cell must not exceed {LONGEST_CELL:,} characters; found more{over}"
+    if "expected after" not in str(error):
+        return f"the row cannot be parsed: {error}"
+    over = f" {plural(lines - 1, 'line')} below the opening one" if lines > 1 else ""
+    return f"text follows a closing quote{over}; double the quotes inside a cell, or {AS_TEXT}"
 
 
 def read_objects(text: Iterable[str], place: str) -> Table:
@@ -164,7 +174,7 @@ def read_objects(text: Iterable[str], place: str) -> Table:
 
 
 def _parsed(text: Iterable[str]) -> Iterator[tuple[int, dict[str, Any] | Fault]]:
-    decode = json.JSONDecoder(object_pairs_hook=_once).decode
+    decode = json.JSONDecoder(object_pairs_hook=_once, parse_float=exact_float).decode
     for line, written in enumerate(text, 1):
         if written.isspace():
             continue

@@ -3,33 +3,40 @@
 import hashlib
 import json
 import mmap
-import os
-from collections.abc import Iterator, Sequence
-from contextlib import closing
-from dataclasses import asdict, dataclass
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from io import BytesIO
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
-import platformdirs
 from tokenizers import Tokenizer
 
 from cotrunk.data.reading.examples import Example, Rows, Source
+from cotrunk.data.tokens.digests import digest_of, file_digest, refuse_changed, stamp_of
 from cotrunk.data.tokens.encoded import Encoded
+from cotrunk.data.tokens.store import CacheUnusable, cache_folder, is_intact, storing
 from cotrunk.data.tokens.workers import encoded, workers_for
 from cotrunk.errors import Errors
-from cotrunk.files import whole_folder, write_whole
 from cotrunk.kinds.rows import TokenIds
 from cotrunk.kinds.task import Task
 from cotrunk.progress import OnProgress, ProgressUpdate, ignore_progress
 
-FORMAT = 3
+FORMAT = 5
 CHUNK, CHUNK_LETTERS = 4096, 1 << 22
-HASH_BLOCK = 1 << 20
 SMALL = 1 << 25
 RELEASED_EVERY = 64
 """Rows. Pages that were read stay in memory with their neighbours: 64 kB per row."""
+
+About = dict[str, Any]
+Create = Callable[[str], BinaryIO]
+"""Opens an empty file of that name."""
+OpenArray = Callable[[str, type[np.generic]], np.ndarray | None]
+"""The array of that name and type; None if the corpus has none."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +45,8 @@ class Corpus:
 
     ``target`` has the numbers of all targets, concatenated: ``width`` per row or, if that is None,
     those from ``target_offset[row]`` to the next offset. If texts are lists of words, ``site`` has
-    the index of each word's first token in the row's text.
+    the index of each word's first token in the row's text. ``not_cached`` says why the arrays are
+    in memory instead.
     """
 
     texts: int
@@ -58,6 +66,7 @@ class Corpus:
     dropped: tuple[str, ...]
     dropped_count: int
     unlabelled: int
+    not_cached: str = ""
 
     def __len__(self) -> int:
         return len(self.line)
@@ -139,58 +148,58 @@ def load_corpus(
 ) -> Corpus:
     """The corpus of some files, from the cache if the same contents were tokenised before.
 
-    ``workers``: how many processes tokenise; the result does not depend on it.
+    It is verified, and written again if it is damaged. ``workers``: how many processes tokenise;
+    the result does not depend on it. ``CacheUnusable`` if it has to be written and cannot.
     """
     sources = (source,) if isinstance(source, Source) else tuple(source)
+    folder = cache_folder() / "tokens" / _key(task, sources, tokenizer)
+    if not is_intact(folder):
+        with storing(folder) as beside, ExitStack() as stack:
+
+            def create(name: str) -> BinaryIO:
+                return stack.enter_context((beside / name).open("wb"))
+
+            about = _write(create, task, sources, tokenizer, workers, on_progress)
+            create("about.json").write(json.dumps(about).encode())
+    about = json.loads((folder / "about.json").read_bytes())
+    return _corpus(partial(_mapped, folder), about, task, digest_of(sources), key=folder.name)
+
+
+def load_or_hold_corpus(
+    task: Task,
+    source: Source | Sequence[Source],
+    tokenizer: Tokenizer,
+    *,
+    on_progress: OnProgress = ignore_progress,
+) -> Corpus:
+    """``load_corpus``, or the same corpus in memory if the cache cannot be written."""
+    try:
+        return load_corpus(task, source, tokenizer, on_progress=on_progress)
+    except CacheUnusable as error:
+        why = str(error)
+    sources = (source,) if isinstance(source, Source) else tuple(source)
+    files = defaultdict[str, BytesIO](BytesIO)
+    about = _write(files.__getitem__, task, sources, tokenizer, "auto", on_progress)
+    key = _key(task, sources, tokenizer)
+    corpus = _corpus(partial(_held, files), about, task, digest_of(sources), key=key)
+    return replace(corpus, not_cached=why)
+
+
+def _key(task: Task, sources: Sequence[Source], tokenizer: Tokenizer) -> str:
+    """A digest of everything that a corpus depends on."""
     files = [[file_digest(source.path), _reading(source)] for source in sources]
     identity = json.dumps(
         [FORMAT, files, task.texts, task.labels.reading_key(), _digest(tokenizer)],
         sort_keys=True,
     )
-    digest = hashlib.sha256(identity.encode()).hexdigest()
-    folder = cache_folder() / "tokens" / digest
-    if not _is_whole(folder):
-        with whole_folder(folder, _is_whole) as beside:
-            _write(beside, task, sources, tokenizer, workers, on_progress)
-    return _open(folder, task, digest_of(sources))
-
-
-def digest_of(sources: Sequence[Source]) -> str:
-    """A digest of the contents of all files; for a single file, its SHA-256."""
-    each = [file_digest(source.path) for source in sources]
-    return each[0] if len(each) == 1 else hashlib.sha256(" ".join(each).encode()).hexdigest()
+    return hashlib.sha256(identity.encode()).hexdigest()
 
 
 def _reading(source: Source) -> dict[str, object]:
     """How a file is read, without its path."""
-    return {k: v for k, v in asdict(source).items() if k not in ("path", "called")}
-
-
-def cache_folder() -> Path:
-    """``COTRUNK_CACHE``, else the user's cache folder."""
-    named = os.environ.get("COTRUNK_CACHE")
-    return Path(named) if named else platformdirs.user_cache_path("cotrunk")
-
-
-def file_digest(path: Path) -> str:
-    """SHA-256 of a file, cached until its size, modification time or inode changes."""
-    status = path.stat()
-    stamp = [status.st_size, status.st_mtime_ns, status.st_ino]
-    name = hashlib.sha256(str(path.resolve()).encode()).hexdigest()
-    note = cache_folder() / "digests" / f"{name}.json"
-    try:
-        known = json.loads(note.read_text())
-        if known["stamp"] == stamp:
-            return str(known["sha256"])
-    except (OSError, ValueError, KeyError, TypeError):
-        pass  # a missing or damaged note is written again
-    content = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(HASH_BLOCK):
-            content.update(block)
-    note.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(note, json.dumps({"stamp": stamp, "sha256": content.hexdigest()}).encode())
-    return content.hexdigest()
+    named = {field.name: getattr(source, field.name) for field in fields(source)}
+    part = source.part and (source.part.split, source.part.held.digest)
+    return {key: named[key] for key in named if key not in ("path", "called")} | {"part": part}
 
 
 def _digest(tokenizer: Tokenizer) -> str:
@@ -198,44 +207,34 @@ def _digest(tokenizer: Tokenizer) -> str:
 
 
 def _write(
-    folder: Path,
+    create: Create,
     task: Task,
     sources: Sequence[Source],
     tokenizer: Tokenizer,
     workers: int | Literal["auto"],
     on_progress: OnProgress,
-) -> None:
+) -> About:
     read = [Rows(task, source) for source in sources]
+    stamps = [stamp_of(source.path) for source in sources]
     wide = tokenizer.get_vocab_size() > 1 << 16
     words, width = task.labels.reads_words, task.labels.width
+    writer = _Writer(create, wide=wide, width=width, words=words)
     errors = Errors()
-    with _Writer(folder, wide=wide, width=width, words=words) as writer:
-        for rows in read:
-            path = rows.source.path
-            count = workers_for(path) if workers == "auto" else workers
-            parts = encoded(_chunks(rows), tokenizer, task.texts, workers=count, words=words)
-            with errors.gathered(), closing(parts):
-                for chunk, part in parts:
-                    writer.write(chunk, part)
-                    update = ProgressUpdate(f"tokenising {path.name}", len(chunk), rows.share)
-                    on_progress(update)
+    for rows, stamp in zip(read, stamps, strict=True):
+        path = rows.source.path
+        count = workers_for(path) if workers == "auto" else workers
+        parts = encoded(_chunks(rows), tokenizer, task.texts, workers=count, words=words)
+        with errors.gathered(), closing(parts):
+            for chunk, part in parts:
+                writer.write(chunk, part)
+                on_progress(ProgressUpdate(f"tokenising {path.name}", len(chunk), rows.share))
+            refuse_changed(path, stamp)
     errors.refuse()
-    about = {
+    return {
         "dropped": [line for rows in read for line in rows.dropped],
         "dropped_count": sum(rows.dropped_count for rows in read),
         "unlabelled": sum(rows.unlabelled for rows in read),
-        "bytes": {file.name: file.stat().st_size for file in sorted(folder.iterdir())},
     }
-    (folder / "about.json").write_text(json.dumps(about))
-
-
-def _is_whole(folder: Path) -> bool:
-    """Whether all arrays are there, at full length."""
-    try:
-        sizes = json.loads((folder / "about.json").read_text())["bytes"]
-        return all((folder / name).stat().st_size == size for name, size in sizes.items())
-    except (OSError, ValueError, KeyError):
-        return False
 
 
 def _chunks(rows: Rows) -> Iterator[list[Example]]:
@@ -253,25 +252,16 @@ def _chunks(rows: Rows) -> Iterator[list[Example]]:
 class _Writer:
     """Appends rows to the arrays of a corpus."""
 
-    def __init__(self, folder: Path, *, wide: bool, width: int | None, words: bool) -> None:
+    def __init__(self, create: Create, *, wide: bool, width: int | None, words: bool) -> None:
         self.token_type = np.uint32 if wide else np.uint16
         self.wide, self.width, self.words = wide, width, words
         offsets = ["offset", "id_offset", *(["target_offset"] if width is None else [])]
         offsets += ["site_offset"] if words else []
         names = [_token_name(wide), "target", "id_byte", "line", "fingerprint", *offsets]
-        self.files: dict[str, BinaryIO] = {
-            name: (folder / name).open("wb") for name in [*names, *(["site"] if words else [])]
-        }
+        self.files = {name: create(name) for name in [*names, *(["site"] if words else [])]}
         self.ends = dict.fromkeys(offsets, 0)
         for name in offsets:
             self._append(name, np.zeros(1, np.int64))
-
-    def __enter__(self) -> "_Writer":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for file in self.files.values():
-            file.close()
 
     def write(self, chunk: list[Example], encoded: Encoded) -> None:
         names = [example.id.encode() for example in chunk]
@@ -303,39 +293,47 @@ def _token_name(wide: bool) -> str:
     return "token32" if wide else "token16"
 
 
-def _open(folder: Path, task: Task, digest: str) -> Corpus:
-    about = json.loads((folder / "about.json").read_text())
-    wide = (folder / _token_name(True)).exists()
+def _corpus(array: OpenArray, about: About, task: Task, digest: str, *, key: str) -> Corpus:
+    token = array(_token_name(True), np.uint32)
 
-    def array(name: str, kind: type[np.generic]) -> np.ndarray:
-        path = folder / name
-        size = path.stat().st_size
-        if not size:
-            return np.zeros(0, kind)
-        with path.open("rb") as file:
-            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        # Like np.memmap, but a plain array, which is six times faster to slice.
-        return np.ndarray(size // np.dtype(kind).itemsize, kind, mapped)
-
-    def optional(name: str, kind: type[np.generic]) -> np.ndarray | None:
-        return array(name, kind) if (folder / name).exists() else None
+    def needed(name: str, kind: type[np.generic]) -> np.ndarray:
+        found = array(name, kind)
+        assert found is not None, name
+        return found
 
     return Corpus(
         texts=task.texts,
         width=task.labels.width,
-        token=array(_token_name(wide), np.uint32 if wide else np.uint16),
-        offset=array("offset", np.int64),
-        target=array("target", np.float64),
-        target_offset=optional("target_offset", np.int64),
-        site=optional("site", np.int32),
-        site_offset=optional("site_offset", np.int64),
-        id_byte=array("id_byte", np.uint8),
-        id_offset=array("id_offset", np.int64),
-        line=array("line", np.int64),
-        fingerprint=array("fingerprint", np.uint64),
+        token=needed(_token_name(False), np.uint16) if token is None else token,
+        offset=needed("offset", np.int64),
+        target=needed("target", np.float64),
+        target_offset=array("target_offset", np.int64),
+        site=array("site", np.int32),
+        site_offset=array("site_offset", np.int64),
+        id_byte=needed("id_byte", np.uint8),
+        id_offset=needed("id_offset", np.int64),
+        line=needed("line", np.int64),
+        fingerprint=needed("fingerprint", np.uint64),
         digest=digest,
-        key=folder.name,
+        key=key,
         dropped=tuple(about["dropped"]),
         dropped_count=about["dropped_count"],
         unlabelled=about["unlabelled"],
     )
+
+
+def _mapped(folder: Path, name: str, kind: type[np.generic]) -> np.ndarray | None:
+    path = folder / name
+    if not path.exists():
+        return None
+    size = path.stat().st_size
+    if not size:
+        return np.zeros(0, kind)
+    with path.open("rb") as file:
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    # Like np.memmap, but a plain array, which is six times faster to slice.
+    return np.ndarray(size // np.dtype(kind).itemsize, kind, mapped)
+
+
+def _held(files: Mapping[str, BytesIO], name: str, kind: type[np.generic]) -> np.ndarray | None:
+    return np.frombuffer(files[name].getbuffer(), kind) if name in files else None

@@ -1,26 +1,22 @@
 """Counts the rows of one corpus that are also in another."""
 
-import json
-
 import numpy as np
 from numpy.typing import NDArray
 
-from cotrunk.data.tokens.cache import Corpus, cache_folder
-from cotrunk.files import write_whole
+from cotrunk.data.tokens.cache import Corpus
+from cotrunk.data.tokens.store import read_note, write_note
 
 BLOCK = 1 << 16
 
 
 def shared_rows(train: Corpus, dev: Corpus) -> int:
     """How many rows of ``dev`` are in ``train``, cached for this pair of corpora."""
-    note = cache_folder() / "overlaps" / f"{train.key}-{dev.key}.json"
-    try:
-        return int(json.loads(note.read_text()))
-    except (OSError, ValueError, TypeError):
-        pass  # a missing or damaged note is written again
+    pair = f"{train.key}-{dev.key}"
+    known = read_note("overlaps", pair)
+    if isinstance(known, int):
+        return known
     shared = count_shared(train.fingerprint, dev.fingerprint)
-    note.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(note, json.dumps(shared).encode())
+    write_note("overlaps", pair, shared)
     return shared
 
 

@@ -1,6 +1,7 @@
 """Encodes chunks of rows in this process or, for large files, in worker processes."""
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -26,11 +27,14 @@ START += "from cotrunk.data.tokens.worker import main; main()"
 Chunk = list[Example]
 
 
-def cores() -> int:
-    """The number of cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+def cores(quota: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
+    """The number of cores this process may use; ``quota`` is the limit of its container."""
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    try:
+        allowed, period = quota.read_text().split()
+        return max(1, min(usable or 1, math.ceil(int(allowed) / int(period))))
+    except (OSError, ValueError):  # no such file, or "max": no limit
+        return usable or 1
 
 
 def workers_for(path: Path) -> int:

@@ -66,6 +66,7 @@ ONLY: dict[str, object] = {
     "auto_map": None,  # points to the author's code, which is never run
 }
 
+SAVED_TYPE = "cotrunk"
 MOST_LAYERS = 256
 MOST_ROWS = 2**24  # of any table or matrix: far above every published model
 
@@ -170,6 +171,21 @@ def config_from_shape(shape: Shape) -> dict[str, object]:
     return config
 
 
+def config_of_saved(shape: Shape) -> dict[str, object]:
+    """The config.json of a saved network: of a type that ``transformers`` refuses to open.
+
+    Its tensors have other names, so ``transformers`` would open it with random weights.
+    """
+    return {"model_type": SAVED_TYPE, "encoder": config_from_shape(shape)}
+
+
+def shape_of_saved(config: object, place: str) -> Shape:
+    match config:
+        case {"model_type": str(name), "encoder": dict(encoder)} if name == SAVED_TYPE:
+            return shape_from_config(encoder, place)
+    raise UserError(f"{place}: is not the config of a saved network")
+
+
 def named(name: str, place: str) -> Shape:
     """The shape called ``name`` in ``NAMED``."""
     if name in NAMED:
@@ -248,9 +264,13 @@ def parameters(shape: Shape) -> dict[str, int]:
 
 
 def _family(config: Mapping[str, object], place: str) -> Family:
-    kind = config.get("model_type")
-    if isinstance(kind, str) and kind in MODEL_TYPES:
-        return MODEL_TYPES[kind]
+    name = config.get("model_type")
+    if isinstance(name, str) and name in MODEL_TYPES:
+        return MODEL_TYPES[name]
+    if name == SAVED_TYPE:
+        raise UserError(
+            f"{place}: is a network of a run; to start from it, set train.init_from to the run"
+        )
     known = ", ".join(MODEL_TYPES)
     raise UserError(f"{place}: {_found(config, 'model_type')}; supported: {known}")
 

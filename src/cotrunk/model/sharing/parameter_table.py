@@ -26,13 +26,17 @@ class ParameterTable:
         return {**by_part, "total": sum(by_part.values())}
 
     @property
+    def trained(self) -> int:
+        """Parameters that at least one stage trains."""
+        return sum(place.total for place in self.plan.places if place.name not in self.frozen)
+
+    @property
     def bytes(self) -> dict[str, int]:
         """``checkpoint``: the weights, and AdamW's two moments of those that are trained."""
         everything = self.parameters["total"]
-        trained = sum(p.total for p in self.plan.places if p.name not in self.frozen)
         return {
             "weights": FLOAT_BYTES * everything,
-            "checkpoint": FLOAT_BYTES * (everything + MOMENTS * trained),
+            "checkpoint": FLOAT_BYTES * (everything + MOMENTS * self.trained),
         }
 
     def document(self) -> dict[str, object]:
@@ -45,7 +49,12 @@ class ParameterTable:
             }
             for place in self.plan.places
         ]
-        return {"parameters": self.parameters, "bytes": self.bytes, "owners": owners}
+        return {
+            "parameters": self.parameters,
+            "trained": self.trained,
+            "bytes": self.bytes,
+            "owners": owners,
+        }
 
 
 def parameter_table(plan: Plan, *, frozen: Collection[str] = ()) -> ParameterTable:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cotrunk.errors import UserError
+from cotrunk.files import read_regular
 
 if TYPE_CHECKING:  # reading a shape needs only JSON
     from torch import Tensor
@@ -27,12 +28,7 @@ MOST_JSON_BYTES = 16 * 2**20
 def read_json(path: Path) -> dict[str, object]:
     """The JSON object in a small file; UserError if it is anything else."""
     try:
-        size = path.stat().st_size
-        if size > MOST_JSON_BYTES:
-            raise UserError(f"{path}: has {size} bytes; the limit is {MOST_JSON_BYTES}")
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror})") from error
+        content = json.loads(read_bounded(path, MOST_JSON_BYTES))
     except RecursionError as error:
         raise UserError(f"{path}: nested too deeply") from error
     except UserError:
@@ -42,6 +38,14 @@ def read_json(path: Path) -> dict[str, object]:
     if not isinstance(content, dict):
         raise UserError(f"{path}: must be a JSON object; found a {type(content).__name__}")
     return content
+
+
+def read_bounded(path: Path, most: int) -> bytes:
+    """The content of a regular file; UserError if it is anything else or larger than ``most``."""
+    try:
+        return read_regular(path, most)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror})") from error
 
 
 def weight_files(folder: Path) -> list[Path]:

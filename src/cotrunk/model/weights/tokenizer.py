@@ -1,7 +1,10 @@
 """Tokenizers from a model folder, and a character tokenizer for random weights."""
 
+import json
 import string
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 from tokenizers import AddedToken, Tokenizer, decoders, normalizers, pre_tokenizers, processors
@@ -9,7 +12,7 @@ from tokenizers.models import BPE, WordPiece
 
 from cotrunk.errors import UserError
 from cotrunk.model.encoder.shape import Family
-from cotrunk.model.weights.files import read_json
+from cotrunk.model.weights.files import read_bounded, read_json
 
 BERT_TOKENS = {
     "pad_token": "[PAD]",
@@ -27,6 +30,11 @@ ROBERTA_TOKENS = {
     "mask_token": "<mask>",
 }
 
+MOST_TOKENIZER_BYTES = 64 * 2**20  # three times the largest published one, of 250,000 tokens
+MORE_ENTRIES = 10_000
+PROBES = ["", "a B1!", "\u00e9\u5b57 \U0001f642 \u0627\u200b"]
+"""Known and unknown characters."""
+
 
 def tokenizer_file(folder: Path) -> Path:
     """The tokenizer file of a folder: tokenizer.json, else a vocabulary."""
@@ -42,18 +50,64 @@ def tokenizer_file(folder: Path) -> Path:
     )
 
 
-def read_tokenizer(file: Path) -> Tokenizer:
-    """The tokenizer of a file from ``tokenizer_file``, without truncation and padding."""
-    readers = {"tokenizer.json": _from_json, "vocab.txt": _word_piece, "vocab.json": _byte_pairs}
+def read_tokenizer(file: Path, *, vocabulary: int) -> Tokenizer:
+    """The tokenizer of a file from ``tokenizer_file``, checked.
+
+    ``vocabulary``: the number of the encoder's word embeddings.
+    """
+    content = read_bounded(file, MOST_TOKENIZER_BYTES)
+    _refuse_endless(content, str(file), vocabulary)
+    readers: dict[str, Callable[[bytes], Tokenizer]] = {
+        "tokenizer.json": _from_json,
+        "vocab.txt": partial(_word_piece, file.parent),
+        "vocab.json": partial(_byte_pairs, file.parent),
+    }
+    return _checked(partial(readers[file.name], content), str(file), vocabulary)
+
+
+def tokenizer_from(document: object, place: str, *, vocabulary: int) -> Tokenizer:
+    """The tokenizer of a parsed tokenizer.json, checked; ``place`` names that file in errors."""
+    content = json.dumps(document).encode()
+    _refuse_endless(content, place, vocabulary)
+    return _checked(partial(_from_json, content), place, vocabulary)
+
+
+def _refuse_endless(content: bytes, place: str, vocabulary: int) -> None:
+    """Before it is parsed, which would take a minute: a token has at most seven commas."""
+    entries = content.count(b",") // 8
+    if entries > vocabulary + MORE_ENTRIES:
+        raise UserError(
+            f"{place}: has far more tokens than config.json, which has vocab_size = {vocabulary}"
+        )
+
+
+def _checked(make: Callable[[], Tokenizer], place: str, vocabulary: int) -> Tokenizer:
+    """Encodes a few texts: a tokenizer may be readable and still fail on its first text."""
     try:
-        tokenizer = readers[file.name](file)
+        tokenizer = make()
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        tokenizer.encode_batch(PROBES, add_special_tokens=False)
+        frames = [tokenizer.encode("").ids, tokenizer.encode("", "").ids]
     except UserError:
         raise
     except Exception as error:  # `tokenizers` raises bare Exceptions
-        raise UserError(f"{file}: not a readable tokenizer ({error})") from error
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
+        raise UserError(f"{place}: not a readable tokenizer ({_first_line(error)})") from error
+    if not all(frames):
+        raise UserError(
+            f"{place}: post_processor must put special tokens around a text and around a pair"
+        )
+    ids = tokenizer.get_vocab(with_added_tokens=True).values()
+    highest = max((*ids, *frames[0], *frames[1]))
+    if highest >= vocabulary:
+        raise UserError(
+            f"{place}: has the token id {highest}, but config.json has vocab_size = {vocabulary}"
+        )
     return tokenizer
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def character_tokenizer(family: Family) -> Tokenizer:
@@ -68,14 +122,14 @@ def character_tokenizer(family: Family) -> Tokenizer:
     return tokenizer
 
 
-def _from_json(file: Path) -> Tokenizer:
-    return Tokenizer.from_file(str(file))
+def _from_json(content: bytes) -> Tokenizer:
+    return Tokenizer.from_str(content.decode())
 
 
-def _word_piece(file: Path) -> Tokenizer:
-    with file.open(encoding="utf-8") as lines:
-        vocabulary = {line.rstrip("\n"): number for number, line in enumerate(lines)}
-    options = _options(file.parent)
+def _word_piece(folder: Path, content: bytes) -> Tokenizer:
+    lines = TextIOWrapper(BytesIO(content), encoding="utf-8")
+    vocabulary = {line.rstrip("\n"): number for number, line in enumerate(lines)}
+    options = _options(folder)
     return _bert_tokenizer(vocabulary, _special(BERT_TOKENS, options), options)
 
 
@@ -99,16 +153,32 @@ def _bert_tokenizer(
     return tokenizer
 
 
-def _byte_pairs(file: Path) -> Tokenizer:
-    options = _options(file.parent)
+def _byte_pairs(folder: Path, content: bytes) -> Tokenizer:
+    options = _options(folder)
     tokens = _special(ROBERTA_TOKENS, options)
     add_prefix_space = options.get("add_prefix_space", False) is True
-    tokenizer = Tokenizer(BPE.from_file(str(file), str(file.with_name("merges.txt"))))
+    tokenizer = Tokenizer(BPE(_pieces(content), _merges(folder / "merges.txt")))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=add_prefix_space)
     tokenizer.decoder = decoders.ByteLevel()
     _add_special(tokenizer, tokens)
     tokenizer.post_processor = _roberta_frame(tokenizer, tokens, add_prefix_space=add_prefix_space)
     return tokenizer
+
+
+def _pieces(content: bytes) -> dict[str, int]:
+    pieces = json.loads(content)
+    if not isinstance(pieces, dict):
+        raise ValueError("must be a JSON object of tokens and ids")
+    return pieces
+
+
+def _merges(file: Path) -> list[tuple[str, str]]:
+    lines = read_bounded(file, MOST_TOKENIZER_BYTES).decode().replace("\r\n", "\n").split("\n")
+    pairs = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
+    for number, pair in enumerate(pairs, 1):
+        if len(pair) != 2:
+            raise ValueError(f"{file.name}: merge {number:,} must be two tokens")
+    return pairs  # type: ignore[return-value]
 
 
 def _roberta_frame(

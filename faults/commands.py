@@ -1,0 +1,145 @@
+"""``cotrunk`` commands in processes of their own, which can be watched and killed."""
+
+import atexit
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+LONGEST = 300
+"""Seconds after which a command counts as hanging."""
+
+
+class Said(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def is_clean(self) -> bool:
+        """Without a traceback."""
+        return "Traceback" not in self.err
+
+    @property
+    def document(self) -> Any:
+        return json.loads(self.out)
+
+
+class Running:
+    """A command that was started; ``pid`` is its process."""
+
+    def __init__(self, server: "Commands", pid: int, out: Path, err: Path) -> None:
+        self.server, self.pid, self.out, self.err = server, pid, out, err
+        self.said: Said | None = None
+
+    def send(self, number: int) -> None:
+        if not self.has_ended():
+            os.kill(self.pid, number)
+
+    def has_ended(self) -> bool:
+        return self.said is not None or self.server.has_answer()
+
+    def wait(self) -> Said:
+        if self.said is None:
+            if not self.server.has_answer(LONGEST):
+                os.kill(self.pid, signal.SIGKILL)
+            code = self.server.answer()
+            self.said = Said(code, _text(self.out), _text(self.err))
+        return self.said
+
+
+class Commands:
+    """Starts one command at a time; ``prefix`` goes before the program, ``env`` is its own."""
+
+    def __init__(self, *, prefix: Sequence[str] = (), env: Mapping[str, str] | None = None) -> None:
+        self.folder = tempfile.TemporaryDirectory()
+        self.process = subprocess.Popen(
+            [*prefix, sys.executable, "-m", "faults.server"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment() | dict(env or {}),
+            text=True,
+            bufsize=1,
+        )
+
+    def start(
+        self, *argv: object, env: Mapping[str, str] | None = None, most: int = 0, cwd: str = "."
+    ) -> Running:
+        out, err = (Path(self.folder.name) / name for name in ("out", "err"))
+        asked = {
+            "argv": [str(argument) for argument in argv],
+            "env": dict(env or {}),
+            "cwd": cwd,
+            "out": str(out),
+            "err": str(err),
+            "most": most,
+        }
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(asked) + "\n")
+        return Running(self, self.answer(), out, err)
+
+    def run(
+        self, *argv: object, env: Mapping[str, str] | None = None, most: int = 0, cwd: str = "."
+    ) -> Said:
+        return self.start(*argv, env=env, most=most, cwd=cwd).wait()
+
+    def answer(self) -> int:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"{' '.join(map(str, self.process.args))} has ended")  # type: ignore[arg-type]
+        return int(line)
+
+    def has_answer(self, seconds: float = 0) -> bool:
+        assert self.process.stdout is not None
+        return bool(select.select([self.process.stdout], [], [], seconds)[0])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.process.kill()
+        self.process.communicate()
+        self.folder.cleanup()
+
+
+@cache
+def shared() -> Commands:
+    """The commands of all lines that need nothing special; ends with this process."""
+    commands = Commands()
+    atexit.register(commands.__exit__, None, None, None)
+    return commands
+
+
+def alone(*argv: object, env: Mapping[str, str] | None = None, prefix: Sequence[str] = ()) -> Said:
+    """A command as a shell starts it."""
+    done = subprocess.run(
+        [*prefix, sys.executable, "-m", "cotrunk", *map(str, argv)],
+        env=environment() | dict(env or {}),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LONGEST,
+    )
+    return Said(done.returncode, done.stdout, done.stderr)
+
+
+def environment() -> dict[str, str]:
+    return os.environ | {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+
+
+def _text(path: Path) -> str:
+    return path.read_text(errors="replace") if path.exists() else ""

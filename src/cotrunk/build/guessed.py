@@ -1,0 +1,81 @@
+"""Data files -> a config that trains as it is, with what was seen as comments."""
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from cotrunk.config.settings import Encoder, Train
+from cotrunk.data.guess.tasks import GuessedTask, guess_tasks
+
+COMMENT_COLUMN = 31
+SHARING = [
+    "[sharing]",
+    '# encoder = "S3 I3"           # only the lower 3 of 6 layers; by default all are shared',
+]
+
+
+def config_of_files(files: Sequence[Path], folder: Path) -> str:
+    """The text of a config in ``folder`` with one task for each label column of ``files``."""
+    tasks = guess_tasks(files)
+    names = ", ".join(file.name for file in files)
+    encoder, train = Encoder(), Train()
+    blocks = [
+        [f"# Made from {names}. Check the comments: they say what was seen, and why."],
+        [
+            "[encoder]",
+            _line("weights", encoder.weights, "or a Hugging Face id, or a local folder"),
+            _line("max_tokens", encoder.max_tokens, "longer texts are cut"),
+        ],
+        *([SHARING] if len(tasks) > 1 else []),
+        *(_task(task, folder) for task in tasks),
+        [
+            "[train]",
+            _line("epochs", train.epochs, ""),
+            _line("batch", train.batch, "rows of each task"),
+            _line("lr", train.lr, ""),
+            _line("seed", train.seed, ""),
+        ],
+    ]
+    return "\n\n".join("\n".join(lines) for lines in blocks) + "\n"
+
+
+def _task(task: GuessedTask, folder: Path) -> list[str]:
+    keys: dict[str, object] = {"kind": task.kind, **task.options}
+    keys |= {"text": list(task.texts), "label": task.label}
+    keys["train"] = _seen_from(folder, task.train)
+    keys["dev"] = task.dev if isinstance(task.dev, float) else _seen_from(folder, task.dev)
+    if task.test:
+        keys["test"] = _seen_from(folder, task.test)
+    if task.has_bad_rows:
+        keys["skip_bad_rows"] = True
+    if task.has_gaps:
+        keys["sparse_labels"] = True
+    comments = {
+        "text": "a pair of texts" if len(task.texts) == 2 else "",
+        "dev": "a share of the training rows" if isinstance(task.dev, float) else "",
+    }
+    seen = [f"# {_one_line(why)}" for why in task.why]
+    lines = [_line(key, value, comments.get(key, "")) for key, value in keys.items()]
+    if task.id:  # optional, because files to predict may lack it
+        lines.append("# " + _line("id", task.id, "names rows in predictions, instead of numbers"))
+    return [*seen, f"[tasks.{task.name}]", *lines]
+
+
+def _seen_from(folder: Path, file: Path) -> str:
+    """Paths in a config are relative to the config."""
+    return file.as_posix() if file.is_absolute() else Path(os.path.relpath(file, folder)).as_posix()
+
+
+def _line(key: str, value: object, comment: str) -> str:
+    line = f"{key} = {_toml(value)}"
+    return f"{line:<{COMMENT_COLUMN - 1}} # {comment}" if comment else line
+
+
+def _toml(value: object) -> str:
+    """JSON and TOML write strings, numbers, booleans and lists of them alike."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _one_line(text: str) -> str:
+    return "".join(letter if letter.isprintable() else " " for letter in text)

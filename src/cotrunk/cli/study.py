@@ -1,0 +1,192 @@
+"""``cotrunk study``: the experiments of a report, its tables, and a verdict on each claim."""
+
+from argparse import Namespace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from cotrunk import __version__
+from cotrunk.cli.report import report_writer
+from cotrunk.cli.sweep import stopping
+from cotrunk.cli.terminal import studies, sweeps
+from cotrunk.cli.terminal.output import Document, out, print_json, say, table
+from cotrunk.config.overrides import apply_changes
+from cotrunk.errors import UserError, plural
+from cotrunk.learn.run import Interrupt
+from cotrunk.study.definition import Study, names, read_study, titles
+from cotrunk.study.plan import Choices, planned_trials
+from cotrunk.study.results import (
+    REPORT,
+    RESULTS,
+    refuse_other_study,
+    verdict_lines,
+    write_identity,
+    write_results,
+)
+from cotrunk.study.sections import sections_of
+from cotrunk.study.sharing import Recommendation, recommend, sharing_study
+from cotrunk.study.study import Outcome, RunSweep, check, run, with_dev_part
+from cotrunk.study.sweep.estimate import estimate, total_seconds
+from cotrunk.study.sweep.spec import Spec
+from cotrunk.study.sweep.sweep import default_engine, prepare_sweep, run_prepared
+
+SHARING = "sharing"
+
+
+def study(arguments: Namespace) -> Document:
+    if arguments.list or arguments.name is None:
+        return _list(as_json=arguments.json)
+    choices = _choices(arguments)
+    chosen = _study(arguments, choices)
+    if arguments.out is None:
+        raise UserError("study: give a folder for the runs and results, as in -o results")
+    folder = Path(arguments.out)
+    identity = _identity(chosen, arguments)
+    refuse_other_study(folder, identity)
+    with TemporaryDirectory() as scratch:  # a study that is refused leaves nothing behind
+        specs = check(chosen, with_dev_part(chosen, choices, Path(scratch)))
+        if arguments.dry_run:
+            return _dry_run(chosen, specs, folder, as_json=arguments.json)
+    write_identity(folder, identity)
+    choices = with_dev_part(chosen, choices, folder)
+    failed: list[str] = []
+    outcome = run(chosen, choices, folder, _runner(arguments, failed))
+    recommended = recommend(outcome.groups) if arguments.name == SHARING else None
+    document = _document(outcome, arguments, recommended)
+    write_results(folder, document)
+    _report(outcome, folder, recommended)
+    if not arguments.json:
+        studies.show(outcome)
+        for sentence in recommended.sentences() if recommended else ():
+            out().print(sentence)
+    say(f"wrote {folder / RESULTS}")
+    if failed:
+        if arguments.json:
+            print_json(document)
+        more = "; repeat the command to retry"
+        raise RuntimeError(f"{plural(len(failed), 'trial')} failed, the first: {failed[0]}{more}")
+    return document
+
+
+def _study(arguments: Namespace, choices: Choices) -> Study:
+    if arguments.name == SHARING:
+        if arguments.config is None:
+            raise UserError("study sharing: give your config, as in cotrunk study sharing run.toml")
+        if arguments.data is not None:
+            raise UserError("--data: study sharing reads the files that its config names")
+        weights = arguments.weights or (choices.changes or {}).get("encoder.weights")
+        return sharing_study(Path(arguments.config), arguments.budget, weights=weights)
+    if arguments.config is not None:
+        raise UserError(f"study {arguments.name}: only `study sharing` takes a config")
+    return read_study(arguments.name, arguments.budget, with_data=arguments.data is not None)
+
+
+def _identity(chosen: Study, arguments: Namespace) -> dict[str, str | None]:
+    """What all runs in a folder have in common; paths are absolute."""
+    paths = {"data": arguments.data, "config": arguments.config}
+    resolved = {key: str(Path(path).resolve()) if path else None for key, path in paths.items()}
+    return {"study": chosen.name, "budget": arguments.budget, **resolved}
+
+
+def _choices(arguments: Namespace) -> Choices:
+    changes: dict[str, Any] = {}
+    for change in arguments.set:
+        key = change.partition("=")[0].strip()
+        nested: dict[str, Any] = {}
+        apply_changes(nested, [change])
+        for part in key.split("."):
+            nested = nested[part]
+        changes[key] = nested
+    return Choices(
+        data=Path(arguments.data) if arguments.data else None,
+        weights=arguments.weights,
+        seeds=arguments.seeds,
+        threads=arguments.threads,
+        changes=changes,
+    )
+
+
+def _runner(arguments: Namespace, failed: list[str]) -> RunSweep:
+    """Runs one sweep after the other, with the display of `cotrunk sweep`."""
+    engine = arguments.engine or default_engine()
+
+    def run_sweep(name: str, spec: Spec, folder: Path) -> None:
+        prepared, interrupt = prepare_sweep(spec, folder), Interrupt()
+        say(f"{name}: {plural(len(planned_trials(spec)), 'trial')}")
+        with stopping(interrupt), sweeps.watching(prepared) as watch:
+            trials = run_prepared(
+                prepared,
+                engine=engine,
+                address=arguments.address,
+                interrupt=interrupt,
+                on_trial=watch.on_trial,
+            )
+        if interrupt.signal is not None:
+            say("stopped; repeat the command to continue")
+            raise SystemExit(128 + interrupt.signal)
+        failed.extend(f"{t.run}: {t.error}" for t in trials if t.state == "failed")
+
+    return run_sweep
+
+
+def _document(
+    outcome: Outcome, arguments: Namespace, recommended: Recommendation | None
+) -> Document:
+    document = {
+        **outcome.document(),
+        "version": __version__,
+        "budget": arguments.budget,
+        "data": arguments.data,
+        "weights": arguments.weights,
+        "report_page": str(Path(arguments.out) / REPORT),
+    }
+    return document | ({"recommendation": recommended.document()} if recommended else {})
+
+
+def _report(outcome: Outcome, folder: Path, recommended: Recommendation | None) -> None:
+    try:
+        write_report = report_writer()
+    except UserError as error:  # the results do not need the packages that draw
+        say(f"note: {error}")
+        return
+    write_report(
+        outcome.records,
+        outcome.broken,
+        None,
+        folder / REPORT,
+        title=outcome.study.title,
+        verdict_lines=recommended.sentences() if recommended else verdict_lines(outcome),
+        first=sections_of(outcome),
+    )
+    say(f"wrote {folder / REPORT}")
+
+
+def _dry_run(study: Study, specs: dict[str, Spec], folder: Path, *, as_json: bool) -> Document:
+    document: Document = {"study": study.name, "sweeps": {}, "seconds": 0.0}
+    for name, spec in specs.items():
+        prepared, trials = prepare_sweep(spec, folder / name), planned_trials(spec)
+        found = estimate(prepared, trials)
+        seconds = total_seconds(list(found.seconds.values()), spec.max_concurrent)
+        steps = sorted(set(found.steps.values()))
+        document["sweeps"][name] = {
+            "trials": [
+                {"choices": dict(t.choices), "seed": t.seed, "steps": found.steps[t.name]}
+                for t in trials
+            ],
+            "steps": steps,
+            "seconds": round(seconds, 1),
+        }
+        document["seconds"] = round(document["seconds"] + seconds, 1)
+    if not as_json:
+        studies.show_dry_run(document)
+    return document
+
+
+def _list(*, as_json: bool) -> Document:
+    known = {**titles(), SHARING: "How much should the tasks of your config share?"}
+    assert set(known) == {*names(), SHARING}
+    if not as_json:
+        listed = table("", ["study", ""], known.items())
+        listed.columns[1].justify = "left"
+        out().print(listed)
+    return {"studies": known}

@@ -1,0 +1,63 @@
+"""How a study is shown: its tables with the printed values, and its verdicts."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from cotrunk.cli.terminal.output import out, table
+from cotrunk.errors import plural
+from cotrunk.study.claims import evidence
+from cotrunk.study.layout import Filled, both
+from cotrunk.study.study import Outcome
+
+WIDEST = len("not testable here")
+
+
+def show(outcome: Outcome) -> None:
+    for made in outcome.tables:
+        _show_table(made)
+        out().print()
+    for name, why in outcome.skipped.items():
+        out().print(f"skipped: {name}: {why}")
+    for judged in outcome.judged:
+        out().print(f"{judged.verdict:<{WIDEST}}  {judged.claim.id}: {judged.claim.claim}")
+        for line in evidence(judged):
+            out().print(f"{'':<{WIDEST}}      {line}")
+    out().print()
+    for note in outcome.study.notes:
+        out().print(f"note: {note}")
+
+
+def _show_table(made: Filled) -> None:
+    """The printed value stands in parentheses behind ours."""
+    rows = [
+        [
+            line.name,
+            *(
+                " ".join(both(c, column))
+                for c, column in zip(line.cells, made.columns, strict=True)
+            ),
+        ]
+        for line in made.lines
+    ]
+    title = f"{made.title}; in parentheses: as printed in the report"
+    has_printed = any(cell.printed is not None for line in made.lines for cell in line.cells)
+    out().print(table(title if has_printed else made.title, ["", *made.columns], rows))
+
+
+def show_dry_run(document: Mapping[str, Any]) -> None:
+    rows = []
+    for name, sweep in document["sweeps"].items():
+        steps = sweep["steps"]
+        span = f"{steps[0]:,}" if len(steps) == 1 else f"{steps[0]:,} to {steps[-1]:,}"
+        rows.append([name, str(len(sweep["trials"])), span, duration(sweep["seconds"])])
+    total = sum(len(sweep["trials"]) for sweep in document["sweeps"].values())
+    rows.append(["all", str(total), "", duration(document["seconds"])])
+    out().print(table("", ["sweep", "trials", "steps each", "expected time"], rows))
+
+
+def duration(seconds: float) -> str:
+    if seconds < 90:
+        return plural(round(seconds), "second")
+    if seconds < 5400:
+        return plural(round(seconds / 60), "minute")
+    return f"{seconds / 3600:.1f} hours"

@@ -1,0 +1,20 @@
+"""``cotrunk verify``: whether every file of a run is what was recorded of it."""
+
+from argparse import Namespace
+from dataclasses import asdict
+from pathlib import Path
+
+from cotrunk.cli.terminal.output import Document, Failed, out
+from cotrunk.errors import plural
+from cotrunk.runs.verify import verify as verify_run
+
+
+def verify(arguments: Namespace) -> Document:
+    found = verify_run(Path(arguments.folder))
+    if not arguments.json:
+        for each in found.damaged:
+            out().print(f"{each.file}: {each.why}")
+        files, damaged = plural(found.files, "file"), len(found.damaged)
+        out().print(f"{files}: {f'{damaged:,} damaged' if damaged else 'all as recorded'}")
+    document = asdict(found)
+    return Failed(document) if found.damaged else document

@@ -1,0 +1,173 @@
+"""Dev and test rows as shares of the training files.
+
+Rows are chosen by content: all rows that share a text, in whatever file and task, are on one side.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b, sha256
+from typing import Literal
+
+import numpy as np
+
+Split = Literal["train", "dev", "test"]
+Text = str | tuple[str, ...]
+"""A string, or a tuple of words for tasks that read words."""
+HELD: tuple[Split, ...] = ("dev", "test")
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Fingerprints of the texts that are not for training."""
+
+    dev: frozenset[int] = frozenset()
+    test: frozenset[int] = frozenset()
+
+    def split_of(self, texts: Iterable[Text]) -> Split:
+        marks = [fingerprint(text) for text in texts]
+        if any(mark in self.test for mark in marks):
+            return "test"
+        return "dev" if any(mark in self.dev for mark in marks) else "train"
+
+    @cached_property
+    def digest(self) -> str:
+        content = sha256()
+        for marks in (self.dev, self.test):
+            content.update(np.sort(np.fromiter(marks, np.uint64, len(marks))).tobytes())
+            content.update(b"|")
+        return content.hexdigest()
+
+
+@dataclass(frozen=True)
+class Part:
+    """The rows of a file that belong to ``split``."""
+
+    split: Split
+    held: HeldOut
+
+    def has(self, texts: Iterable[Text]) -> bool:
+        return self.held.split_of(texts) == self.split
+
+
+@dataclass(frozen=True)
+class Share:
+    """The training rows of a task, of which some are held out.
+
+    ``rows`` gives their texts and targets; ``strata`` numbers the targets, so that every number
+    gets its share.
+    """
+
+    task: str
+    dev: float
+    test: float
+    rows: Iterable[tuple[tuple[Text, ...], tuple[float, ...]]]
+    strata: Callable[[Sequence[tuple[float, ...]]], Sequence[int]]
+
+
+def fingerprint(text: Text) -> int:
+    """A hash of a text that ignores case and blanks."""
+    words = text.split() if isinstance(text, str) else text
+    folded = " ".join(words).casefold().encode()
+    return int.from_bytes(blake2b(folded, digest_size=8).digest(), "little")
+
+
+def hold_out(shares: Sequence[Share], *, seed: int) -> HeldOut:
+    """Choose texts so that each stratum of each task gets its share of dev and test rows.
+
+    Groups of rows that are connected by texts are visited in an order that depends only on their
+    content and ``seed``; a group goes where at least half of its rows are still needed.
+    """
+    groups = _Groups()
+    rows: dict[int, list[Hashable]] = {}
+    needs: dict[Split, dict[Hashable, float]] = {split: {} for split in HELD}
+    for share in shares:
+        targets = []
+        marks = []
+        for texts, target in share.rows:
+            marks.append(groups.connect([fingerprint(text) for text in texts]))
+            targets.append(target)
+        strata = [(share.task, int(number)) for number in share.strata(targets)]
+        for mark, stratum in zip(marks, strata, strict=True):
+            rows.setdefault(mark, []).append(stratum)
+        for stratum, count in Counter(strata).items():
+            for split, part in zip(HELD, (share.dev, share.test), strict=True):
+                drawn = _uniform(seed, split, *stratum)
+                needs[split][stratum] = int(part * count + drawn)  # rounds at random
+    found: dict[Split, set[int]] = {split: set() for split in HELD}
+    members = groups.members(rows)
+    for group in sorted(members, key=lambda group: _uniform(seed, group)):
+        strata_of_group = [stratum for mark in members[group].rows for stratum in rows[mark]]
+        for split in HELD:
+            if _is_needed(Counter(strata_of_group), needs[split]):
+                found[split] |= members[group].texts
+                break
+    return HeldOut(dev=frozenset(found["dev"]), test=frozenset(found["test"]))
+
+
+def _is_needed(counts: Mapping[Hashable, int], need: dict[Hashable, float]) -> bool:
+    """Whether at least half of a group is needed; then the need is reduced by it."""
+    useful = sum(min(count, need.get(stratum, 0)) for stratum, count in counts.items())
+    if not useful or 2 * useful < sum(counts.values()):
+        return False
+    for stratum, count in counts.items():
+        need[stratum] = max(0, need.get(stratum, 0) - count)
+    return True
+
+
+@dataclass
+class _Members:
+    rows: list[int]
+    texts: set[int]
+
+
+class _Groups:
+    """Texts connected by rows (disjoint sets, with path halving)."""
+
+    def __init__(self) -> None:
+        self.parent: dict[int, int] = {}
+
+    def connect(self, marks: Sequence[int]) -> int:
+        """Put all texts of a row into one group; returns the first of them."""
+        roots = [self.root(mark) for mark in marks]
+        for root in roots[1:]:
+            self.parent[max(root, roots[0])] = min(root, roots[0])
+            roots[0] = min(root, roots[0])
+        return marks[0]
+
+    def root(self, mark: int) -> int:
+        parent = self.parent
+        parent.setdefault(mark, mark)
+        while parent[mark] != mark:
+            parent[mark] = parent[parent[mark]]
+            mark = parent[mark]
+        return mark
+
+    def members(self, rows: Iterable[int]) -> dict[int, _Members]:
+        """By root: the marks of rows, and all texts. The root is the smallest fingerprint."""
+        found: dict[int, _Members] = {}
+        for mark in self.parent:
+            found.setdefault(self.root(mark), _Members([], set())).texts.add(mark)
+        for mark in rows:
+            found[self.root(mark)].rows.append(mark)
+        return found
+
+
+def _uniform(*parts: object) -> float:
+    """A number in [0, 1) that depends only on ``parts``."""
+    mark = blake2b("\0".join(map(str, parts)).encode(), digest_size=8).digest()
+    return int.from_bytes(mark, "little") / 2**64
+
+
+def held_out_arrays(held: HeldOut) -> dict[str, np.ndarray]:
+    """To be saved with a run; signed, because few formats have unsigned integers of 64 bits."""
+    return {
+        split: np.sort(np.fromiter(marks, np.uint64, len(marks)).view(np.int64))
+        for split, marks in (("dev", held.dev), ("test", held.test))
+    }
+
+
+def held_out_of(arrays: Mapping[str, np.ndarray]) -> HeldOut:
+    marks = {name: frozenset(array.view(np.uint64).tolist()) for name, array in arrays.items()}
+    return HeldOut(dev=marks["dev"], test=marks["test"])

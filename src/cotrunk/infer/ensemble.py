@@ -1,0 +1,79 @@
+"""Several networks as one system: the union of their tasks, averaged where several have one."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from cotrunk.data.tokens.cache import Corpus
+from cotrunk.errors import Errors, UserError
+from cotrunk.kinds.task import Task
+
+
+@dataclass(frozen=True, eq=False)
+class TaskOutputs:
+    """What a run puts out for the rows of a task; ``run`` names it in errors."""
+
+    run: str
+    task: Task
+    corpus: Corpus
+    tokenizer: Tokenizer
+    output: np.ndarray
+    averaged: int = 1
+    """How many runs this is the mean of."""
+
+
+def as_one_system(found: Sequence[TaskOutputs]) -> dict[str, TaskOutputs]:
+    """By task, in the order of the first run that has it; all errors are reported at once."""
+    by_task: dict[str, list[TaskOutputs]] = {}
+    for part in found:
+        by_task.setdefault(part.task.name, []).append(part)
+    errors = Errors()
+    system: dict[str, TaskOutputs] = {}
+    for name, parts in by_task.items():
+        with errors.gathered():
+            system[name] = _averaged(parts)
+    errors.refuse()
+    return system
+
+
+def _averaged(parts: Sequence[TaskOutputs]) -> TaskOutputs:
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    for part in parts:
+        if why := _cannot_join(part, first):
+            raise UserError(
+                f"{part.run} and {first.run} cannot be combined for {part.task.name}: {why}"
+            )
+    output = first.task.labels.averaged([part.output for part in parts])
+    return replace(first, output=output, averaged=len(parts))
+
+
+def _cannot_join(one: TaskOutputs, first: TaskOutputs) -> str:
+    labels = one.task.labels
+    if not labels.can_answer:
+        return "it makes no predictions that could be averaged; choose others with --task"
+    if labels.reading_key() != first.task.labels.reading_key():
+        return f"{_options(first.task)} against {_options(one.task)}"
+    if not np.array_equal(one.corpus.fingerprint, first.corpus.fingerprint):
+        return f"they read different rows ({len(first.corpus):,} and {len(one.corpus):,})"
+    if not np.array_equal(one.corpus.target, first.corpus.target, equal_nan=True):
+        return "their rows have different labels"
+    if len(one.output) and not np.isfinite(one.output).any():
+        return f"the outputs of {one.run} are not finite; train it again"
+    return ""
+
+
+def _options(task: Task) -> str:
+    """The kind of a task with what its labels depend on, in short."""
+    kind, options = task.labels.reading_key()
+    assert isinstance(options, Mapping)
+    shown = ", ".join(f"{key} = {_short(value)}" for key, value in options.items())
+    return f"{kind}({shown})"
+
+
+def _short(value: object) -> str:
+    text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."

@@ -1,0 +1,1 @@
+"""Many runs: sweeps, statistics, comparisons, reports."""

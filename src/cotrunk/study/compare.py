@@ -1,0 +1,241 @@
+"""Runs side by side: scores, differences to a baseline, and cost."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean, stdev
+
+from cotrunk.errors import UserError
+from cotrunk.kinds import KINDS
+from cotrunk.kinds.influence import OverRows
+from cotrunk.study.alone import transfers
+from cotrunk.study.comparison import ComparedGroup, ComparedRun, Comparison, TaskDifference
+from cotrunk.study.records import (
+    OVERALL,
+    Broken,
+    Kinds,
+    RunGroup,
+    RunRecord,
+    find_runs,
+    group_runs,
+    no_scores,
+    read_runs,
+)
+from cotrunk.study.same_rows import Scored, not_testable, refuse_other_rows
+from cotrunk.study.statistics.difference import mean_over_seeds, seeds_and_rows
+from cotrunk.study.statistics.overall import Formula, overall_over_rows
+from cotrunk.study.statistics.verdict import verdicts
+from cotrunk.study.tm import memory_bytes, tm_defined, tm_printed
+
+MARGIN = 0.01
+"""Smallest difference of a score that matters."""
+FORMULAS: tuple[Formula, ...] = ("official", "mean")
+TM_FORMULA = "mean"
+"""The overall score of MOPS, which defines the TM-relative score."""
+NO_TM: Mapping[str, float | None] = {"defined": None, "printed": None}
+
+
+def compare(
+    runs: Sequence[Path],
+    *,
+    baseline: Path | None = None,
+    margin: float = MARGIN,
+    kinds: Kinds = KINDS,
+) -> Comparison:
+    """Compare runs, and the runs inside folders, with a baseline: a run or a folder of its seeds.
+
+    Without ``baseline``, it is the first run given, with its other seeds. ``margin``: differences
+    below it do not matter.
+    """
+    if not 0 < margin < 1:
+        raise UserError(f"--margin {margin:g}: must be between 0 and 1, as in 0.01")
+    first = [baseline] if baseline else []
+    records, broken = read_runs(find_runs([*first, *runs]), kinds=kinds)
+    broken += [Broken(record.path, no_scores(record)) for record in records if not record.tasks]
+    records = [record for record in records if record.tasks]
+    if not records:
+        raise UserError(*(f"{run.path}: {run.why}" for run in broken))
+    groups = group_runs(records)
+    base = _baseline(groups, baseline, broken) if baseline else groups[0]
+    return compare_groups(groups, base, margin=margin, broken=broken)
+
+
+def compare_groups(
+    groups: Sequence[RunGroup],
+    base: RunGroup,
+    *,
+    margin: float = MARGIN,
+    broken: Sequence[Broken] = (),
+) -> Comparison:
+    """Compare runs that were read and grouped already; ``base`` is one of the groups."""
+    others = [group for group in groups if group is not base]
+    records = [record for group in (base, *others) for record in group.runs]
+    refuse_other_rows(records)
+    scored = {record: _scored(record) for record in records}
+    compared = {group: _compared(group, base, scored) for group in groups}
+    repeats = [run for group in groups for run in group.counted_once]
+    notes = dict.fromkeys(f"{run.path}: {run.why}" for run in repeats)
+    tasks = dict.fromkeys(task for record in records for task in record.tasks)
+    return Comparison(
+        groups=tuple(compared.values()),
+        baseline=compared[base],
+        differences=tuple(
+            difference
+            for task in tasks
+            for difference in _task_differences(task, others, base, scored, margin, notes)
+        ),
+        overall_differences=tuple(
+            difference
+            for formula in FORMULAS
+            for difference in _overall_differences(formula, others, base, scored, margin)
+        ),
+        transfers=tuple(transfers(groups, scored, margin=margin, notes=notes)),
+        margin=margin,
+        broken=tuple(broken),
+        notes=tuple(notes),
+    )
+
+
+def _baseline(groups: Sequence[RunGroup], named: Path, broken: Sequence[Broken]) -> RunGroup:
+    """The group of the runs in the folder of ``--baseline``."""
+    chosen = {path.resolve() for path in find_runs([named])}
+    for run in broken:
+        if run.path.resolve() in chosen:
+            raise UserError(f"--baseline {named}: {run.path}: {run.why}")
+    base = [
+        group
+        for group in groups
+        if any(run.path.resolve() in chosen for run in (*group.runs, *group.repeats))
+    ]
+    if len(base) > 1:
+        plans = ", ".join(str(group.runs[0].path) for group in base[:4])
+        raise UserError(
+            f"--baseline {named}: has runs of {len(base)} different settings ({plans}); "
+            "give one run, or a folder whose runs differ in train.seed only"
+        )
+    return base[0]
+
+
+def _scored(record: RunRecord) -> dict[str, OverRows]:
+    return {
+        name: task.labels.over_rows(task.output, task.target, counts=task.counts)
+        for name, task in record.tasks.items()
+    }
+
+
+def _compared(group: RunGroup, base: RunGroup, scored: Scored) -> ComparedGroup:
+    comparable = _tasks_of(group) == _tasks_of(base)
+    runs = tuple(
+        ComparedRun(
+            record,
+            record.overall if comparable else dict.fromkeys(OVERALL),
+            _tm([record], base) if comparable else NO_TM,
+        )
+        for record in group.runs
+    )
+    return ComparedGroup(
+        group,
+        runs,
+        scores={
+            task: mean_over_seeds([scored[run][task] for run in group.runs])
+            for task in _tasks_of(group)
+        },
+        overall={key: _mean(run.overall[key] for run in runs) for key in OVERALL},
+        overall_sd={key: _sd(run.overall[key] for run in runs) for key in OVERALL},
+        tm=_tm(group.runs, base) if comparable else NO_TM,
+    )
+
+
+def _tasks_of(group: RunGroup) -> list[str]:
+    return sorted(group.runs[0].tasks)
+
+
+def _tm(runs: Sequence[RunRecord], base: RunGroup) -> Mapping[str, float | None]:
+    """Of the mean score, CPU seconds to train and memory of some runs, relative to the baseline."""
+    score, seconds, memory = _tm_parts(runs)
+    base_score, base_seconds, base_memory = _tm_parts(base.runs)
+    if score is None or not (seconds and base_score and base_seconds):
+        return NO_TM
+    parts = {"seconds": seconds, "memory": memory}
+    of_base = {"base_seconds": base_seconds, "base_memory": base_memory}
+    return {
+        "defined": tm_defined(score, **parts, base_score=base_score, **of_base),
+        "printed": tm_printed(score, **parts, **of_base),
+    }
+
+
+def _tm_parts(runs: Sequence[RunRecord]) -> tuple[float | None, float, float]:
+    return (
+        _mean(run.overall[TM_FORMULA] for run in runs),
+        fmean(run.cost.cpu_seconds["train"] for run in runs),
+        fmean(memory_bytes(run.parameters, run.trained_parameters) for run in runs),
+    )
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    found = list(values)
+    return None if any(v is None for v in found) else fmean(v for v in found if v is not None)
+
+
+def _sd(values: Iterable[float | None]) -> float | None:
+    found = list(values)
+    if len(found) < 2 or any(value is None for value in found):
+        return None
+    return stdev(value for value in found if value is not None)
+
+
+def _task_differences(
+    task: str,
+    others: Sequence[RunGroup],
+    base: RunGroup,
+    scored: Scored,
+    margin: float,
+    notes: dict[str, None],
+) -> Iterator[TaskDifference]:
+    """The groups that have the task, if the baseline has it too."""
+    if task not in base.runs[0].tasks:
+        return
+    testable = []
+    for group in (group for group in others if task in group.runs[0].tasks):
+        if why := not_testable(task, group.runs[0], base.runs[0], scored):
+            notes[f"{task}: {group.runs[0].path} is not tested against the baseline: {why}"] = None
+        else:
+            testable.append(group)
+    sides = [[scored[run][task] for run in group.runs] for group in testable]
+    yield from _judged(task, testable, sides, [scored[run][task] for run in base.runs], margin)
+
+
+def _overall_differences(
+    formula: Formula, others: Sequence[RunGroup], base: RunGroup, scored: Scored, margin: float
+) -> Iterator[TaskDifference]:
+    """The groups whose tasks can all be tested against the baseline's."""
+    first = base.runs[0]
+    counted = [name for name, task in first.tasks.items() if task.labels.in_overall]
+    alike = [
+        group
+        for group in others
+        if _tasks_of(group) == _tasks_of(base)
+        and not any(not_testable(task, group.runs[0], first, scored) for task in counted)
+    ]
+    if not counted:
+        return
+
+    def side(group: RunGroup) -> list[OverRows]:
+        return [
+            overall_over_rows({task: scored[run][task] for task in counted}, formula)
+            for run in group.runs
+        ]
+
+    yield from _judged(formula, alike, [side(group) for group in alike], side(base), margin)
+
+
+def _judged(
+    task: str,
+    groups: Sequence[RunGroup],
+    sides: Sequence[Sequence[OverRows]],
+    base: Sequence[OverRows],
+    margin: float,
+) -> Iterator[TaskDifference]:
+    differences = [seeds_and_rows(side, base) for side in sides]
+    judged = verdicts(differences, margin=margin)
+    for group, difference, (p, word) in zip(groups, differences, judged, strict=True):
+        yield TaskDifference(group, task, difference, p, word)

@@ -1,0 +1,1 @@
+"""Whether scores differ by more than chance. docs/statistics.md explains what is tested and why."""

@@ -1,0 +1,152 @@
+"""Tests and intervals of the difference between runs on the same dev rows.
+
+All take scores with the influences of their rows, as ``Kind.over_rows`` gives them. Nothing is
+resampled, so results do not depend on a seed.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cotrunk.kinds.influence import OverRows
+from cotrunk.study.statistics.mcnemar import mcnemar, tango
+from cotrunk.study.statistics.variance import Estimated, of_mean, of_rows, of_seeds
+
+CONFIDENCE, INNER_CONFIDENCE = 0.95, 0.90
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One side's score minus the other's.
+
+    ``low`` and ``high`` bound its 95 % interval, which excludes 0 exactly if ``p < 0.05``.
+    ``inner_low`` and ``inner_high`` bound the 90 % interval: if it is inside a margin, both
+    one-sided tests against the margin reject at 5 %. ``freedom``: degrees of freedom of the t
+    distribution behind the intervals, infinite for a normal one.
+    """
+
+    difference: float
+    low: float
+    high: float
+    p: float
+    inner_low: float
+    inner_high: float
+    freedom: float = math.inf
+
+
+@dataclass(frozen=True)
+class Mean:
+    """The mean over seeds, their standard deviation (NaN for one), and a 95 % interval."""
+
+    mean: float
+    sd: float
+    low: float
+    high: float
+
+
+NOTHING = Difference(*[math.nan] * 6)
+
+
+def paired(one: OverRows, other: OverRows) -> Difference:
+    """Whether two trained networks differ by more than the choice of dev rows explains.
+
+    A share of correct rows is tested by McNemar's test (1947), and its interval is the one that
+    inverts the same score test (Tango 1998). Any other score is tested by a t test on the
+    jackknife values of the difference, row by row (Tukey 1958; Arvesen 1969).
+    """
+    _check_rows([one], [other])
+    if not _defined([one, other]):
+        return NOTHING
+    one_hits, other_hits = _hits(one), _hits(other)
+    if one_hits is not None and other_hits is not None:
+        return _of_hits(one_hits, other_hits)
+    return _of_estimate(one.value - other.value, of_rows([one], [other]))
+
+
+def seeds_and_rows(ones: Sequence[OverRows], others: Sequence[OverRows]) -> Difference:
+    """Whether two ways to train differ by more than seeds and dev rows explain together.
+
+    The test of Obuchowski and Rockette (1995) with Hillis's degrees of freedom (2007), made for
+    several readers of the same cases: here seeds are the readers, each on one side, and rows are
+    the cases. The variance of the difference between the means is the variance between the seeds
+    of a side, over their number, plus the variance that rows cause in all runs of a side alike;
+    each seed's own row noise is in the first part and is taken out of the second. The first part
+    has few degrees of freedom, so the t distribution has Satterthwaite's (1946).
+
+    A side with one run is taken to vary between seeds as the other side does. With one run on
+    each side seeds cannot be judged, and the test is ``paired``.
+    """
+    _check_rows(ones, others)
+    if len(ones) == len(others) == 1:
+        return paired(ones[0], others[0])
+    if not _defined([*ones, *others]):
+        return NOTHING
+    values, other_values = ([run.value for run in side] for side in (ones, others))
+    difference = float(np.mean(values) - np.mean(other_values))
+    variance = of_seeds(values, other_values) + of_rows(ones, others, shared=True)
+    return _of_estimate(difference, variance)
+
+
+def mean_over_seeds(runs: Sequence[OverRows]) -> Mean:
+    """The interval covers what seeds and rows explain together, as in ``seeds_and_rows``."""
+    from cotrunk.kinds.intervals import interval
+
+    _check_rows(runs)
+    values = [run.value for run in runs]
+    if len(runs) == 1:
+        return Mean(values[0], math.nan, *interval(runs[0]))
+    if not _defined(runs):
+        return Mean(*[math.nan] * 4)
+    mean, half = float(np.mean(values)), of_mean(runs).half_width(CONFIDENCE)
+    least, most = LIMITS[runs[0].scale]
+    low, high = max(least, mean - half), min(most, mean + half)
+    return Mean(mean, float(np.std(values, ddof=1)), low, high)
+
+
+LIMITS = {"share": (0, 1), "unit": (0, 1), "correlation": (-1, 1), "mean": (-1, 1)}
+
+
+def _of_estimate(difference: float, variance: Estimated) -> Difference:
+    half, inner = variance.half_width(CONFIDENCE), variance.half_width(INNER_CONFIDENCE)
+    return Difference(
+        difference,
+        difference - half,
+        difference + half,
+        variance.p(difference),
+        difference - inner,
+        difference + inner,
+        variance.freedom,
+    )
+
+
+def _of_hits(one_N: np.ndarray, other_N: np.ndarray) -> Difference:
+    rows = len(one_N)
+    only_one, only_other = int((one_N & ~other_N).sum()), int((other_N & ~one_N).sum())
+    low, high = tango(only_one, only_other, rows, confidence=CONFIDENCE)
+    inner_low, inner_high = tango(only_one, only_other, rows, confidence=INNER_CONFIDENCE)
+    p = mcnemar(only_one, only_other)
+    return Difference((only_one - only_other) / rows, low, high, p, inner_low, inner_high)
+
+
+def _hits(score: OverRows) -> np.ndarray | None:
+    """Which rows are correct; None if the score is not a plain share of rows."""
+    if score.scale != "share":
+        return None
+    right = score.influence + score.value
+    hits = right > 0.5
+    return hits if np.allclose(right, hits, rtol=0, atol=1e-6) else None
+
+
+def _defined(runs: Sequence[OverRows]) -> bool:
+    return all(math.isfinite(run.value) and np.isfinite(run.influence).all() for run in runs)
+
+
+def _check_rows(*sides: Sequence[OverRows]) -> None:
+    if not all(sides):
+        raise ValueError("a comparison needs a run on each side")
+    rows = sorted({run.rows for side in sides for run in side})
+    if len(rows) > 1:
+        found = " and ".join(map(str, rows))
+        raise ValueError(f"runs are compared on the same dev rows; found {found} rows")

@@ -1,0 +1,219 @@
+"""Run the sweeps of a study, then conclude: tables and verdicts from the run folders alone."""
+
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from cotrunk.build.presets import parameters_of, preset_text
+from cotrunk.build.trial import Base, with_changes
+from cotrunk.errors import Errors, UserError, did_you_mean
+from cotrunk.study.claims import Judged, judge
+from cotrunk.study.definition import Count, Study, as_list, selections_of, sides_of, used_names
+from cotrunk.study.dev_rows import dev_part
+from cotrunk.study.layout import Filled, filled
+from cotrunk.study.measures import NUMBERS, OVERALL, TM, is_measured, is_number
+from cotrunk.study.plan import (
+    Choices,
+    planned_specs,
+    planned_trials,
+    refuse_missing_data,
+    spec_of_sweep,
+    why_skipped,
+)
+from cotrunk.study.records import Broken, RunRecord, find_runs, read_runs
+from cotrunk.study.selection import differing, is_selected, ranked_values, selected
+from cotrunk.study.sweep.spec import Spec
+from cotrunk.study.sweep.trials import raw_of, refuse_wrong_trials
+
+COUNTED = "random:bert-base"
+RunSweep = Callable[[str, Spec, Path], None]
+"""(name, spec, folder): runs a sweep, or goes on with it."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """``skipped``: why sweeps did not run, by name; ``groups``: finished runs by their names."""
+
+    study: Study
+    records: tuple[RunRecord, ...]
+    broken: tuple[Broken, ...]
+    groups: Mapping[str, Sequence[RunRecord]]
+    skipped: Mapping[str, str]
+    tables: tuple[Filled, ...]
+    judged: tuple[Judged, ...]
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "study": self.study.name,
+            "title": self.study.title,
+            "report": self.study.report,
+            "notes": self.study.notes,
+            "runs": {
+                name: [str(run.path) for run in runs] for name, runs in self.groups.items() if runs
+            },
+            "skipped": dict(self.skipped),
+            "broken": [{"run": str(each.path), "why": each.why} for each in self.broken],
+            "tables": [table.document() for table in self.tables],
+            "claims": [judged.document() for judged in self.judged],
+        }
+
+
+def with_dev_part(study: Study, choices: Choices, out: Path) -> Choices:
+    """The choices with a part of the paraphrase dev rows, if the budget wants only a part."""
+    refuse_missing_data(choices.data)
+    if choices.data is None or study.budget.dev_rows is None:
+        return choices
+    return replace(choices, paraphrase_dev=dev_part(choices.data, out, study.budget.dev_rows))
+
+
+def check(study: Study, choices: Choices) -> dict[str, Spec]:
+    """All sweeps that will run, after checking every trial; reports all errors at once."""
+    refuse_missing_data(choices.data)
+    errors = Errors()
+    specs: dict[str, Spec] = {}
+    with errors.gathered():
+        specs = planned_specs(study, choices)
+    for spec in specs.values():
+        with errors.gathered():
+            refuse_wrong_trials(spec, planned_trials(spec))
+    errors.lines += _wrong_selections(study, specs)
+    errors.lines += _not_measured(study, specs)
+    errors.refuse()
+    return specs
+
+
+def run(study: Study, choices: Choices, out: Path, run_sweep: RunSweep) -> Outcome:
+    """The same call continues a study that was stopped."""
+    for name, part in study.sweeps.items():
+        if not why_skipped(part, choices.data):
+            run_sweep(name, spec_of_sweep(study, name, choices, _best_of(out)), out / name)
+    return conclude(study, choices, out)
+
+
+def conclude(study: Study, choices: Choices, out: Path) -> Outcome:
+    """Tables and verdicts from the runs that are there."""
+    skipped = {
+        name: why
+        for name, part in study.sweeps.items()
+        if (why := why_skipped(part, choices.data)) is not None
+    }
+    folders = [out / name for name in study.sweeps if (out / name).is_dir()]
+    records, broken = read_runs(_runs_in(folders))
+    finished = [run for run in records if run.state == "finished"]
+    groups = {
+        name: selected(finished, selection, out) for name, selection in selections_of(study).items()
+    }
+    _refuse_mixed(study, groups)
+    counts = {name: _counted(count) for name, count in study.counts.items()}
+    return Outcome(
+        study=study,
+        records=tuple(records),
+        broken=tuple(broken),
+        groups=groups,
+        skipped=skipped,
+        tables=tuple(filled(table, groups) for table in study.tables),
+        judged=tuple(judge(claim, groups, counts, _whys(study, skipped)) for claim in study.claims),
+    )
+
+
+def _whys(study: Study, skipped: Mapping[str, str]) -> dict[str, str]:
+    """By name of runs: why their sweep did not run."""
+    chosen = selections_of(study)
+    return {name: skipped[s.sweep] for name, s in chosen.items() if s.sweep in skipped}
+
+
+def _runs_in(folders: Sequence[Path]) -> list[Path]:
+    there = [folder for folder in folders if any(folder.glob("*/run.json"))]
+    return find_runs(there) if there else []
+
+
+def _best_of(out: Path) -> Callable[[str, str, str], list[Any]]:
+    def best_of(sweep: str, key: str, by: str) -> list[Any]:
+        records, _ = read_runs(_runs_in([out / sweep]))
+        return ranked_values([run for run in records if run.state == "finished"], key, by)
+
+    return best_of
+
+
+def _counted(count: Count) -> int:
+    text = preset_text(
+        count.preset, weights=COUNTED, as_reported=count.as_reported, base=Path.cwd()
+    )
+    preset = Base(tomllib.loads(text), Path.cwd(), f"preset {count.preset}")
+    changed = with_changes(preset, unset=[], overrides=count.overrides)
+    return parameters_of(changed.raw, changed.place)
+
+
+def _wrong_selections(study: Study, specs: Mapping[str, Spec]) -> list[str]:
+    """Names that no planned trial answers to, or, if they are used, several different ones."""
+    used, wrong = {name for _, name in used_names(study)}, []
+    for name, selection in selections_of(study).items():
+        if selection.sweep not in specs:
+            continue
+        spec = specs[selection.sweep]
+        mine = [t for t in planned_trials(spec) if is_selected(raw_of(spec, t), selection)]
+        if not mine:
+            why = f"no trial of the sweep {selection.sweep} has these settings"
+            wrong.append(f"{study.name}: runs {name!r}: {why}")
+        elif name in used and selection.best is None:
+            known = [trial.choices for trial in mine]
+            keys = [key for key in known[0] if any(c.get(key) != known[0][key] for c in known)]
+            wrong += [_mixed(study, name, keys)] if keys else []
+    return wrong
+
+
+def _mixed(study: Study, name: str, keys: Sequence[str]) -> str:
+    return (
+        f"{study.name}: runs {name!r}: settings differ in {', '.join(keys)}; "
+        "under [runs], name one of them with where, or the best with best"
+    )
+
+
+def _refuse_mixed(study: Study, groups: Mapping[str, Sequence[RunRecord]]) -> None:
+    """One run per seed is compared, so runs of other settings would be lost in silence."""
+    used = dict.fromkeys(name for _, name in used_names(study))
+    mixed = [(name, keys) for name in used if (keys := differing(groups.get(name, ())))]
+    if mixed:
+        raise UserError(*(_mixed(study, name, keys) for name, keys in mixed))
+
+
+def _not_measured(study: Study, specs: Mapping[str, Spec]) -> list[str]:
+    """Columns and claims about tasks or numbers that their runs do not have."""
+    wrong = []
+    for table in study.tables:
+        tasks = _tasks_of(study, specs, [row.runs for row in table.rows if row.runs])
+        wrong += [
+            f"table {table.title!r}: column {_unknown(column, tasks)}"
+            for column in table.columns
+            if tasks and column not in TM and not is_measured(column, tasks)
+        ]
+    for claim in study.claims:
+        tasks = _tasks_of(study, specs, sides_of(claim))
+        for on in as_list(claim.on) if tasks else ():
+            if not is_measured(on, tasks):
+                wrong.append(f"claim {claim.id}: on {_unknown(on, tasks)}")
+            elif claim.test == "ratio" and not is_number(on):
+                wrong.append(f"claim {claim.id}: ratio is for costs and counts; {on} is a score")
+    return [f"{study.name}: {line}" for line in wrong]
+
+
+def _unknown(measure: str, tasks: Sequence[str]) -> str:
+    known = [*tasks, *OVERALL, *NUMBERS]
+    hint = did_you_mean(measure, known) or f"; the tasks are {', '.join(tasks)}"
+    return f"{measure!r}: no such task or measure{hint}"
+
+
+def _tasks_of(study: Study, specs: Mapping[str, Spec], names: Sequence[str]) -> list[str]:
+    """All tasks of the trials of some names; none if a sweep is skipped, or all are counted."""
+    chosen = selections_of(study)
+    sweeps = dict.fromkeys(chosen[name].sweep for name in names if name in chosen)
+    if not all(sweep in specs for sweep in sweeps):
+        return []
+    found = [
+        raw_of(specs[sweep], trial)["tasks"]
+        for sweep in sweeps
+        for trial in planned_trials(specs[sweep])
+    ]
+    return list(dict.fromkeys(task for tasks in found for task in tasks))

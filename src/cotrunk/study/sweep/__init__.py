@@ -1,0 +1,1 @@
+"""Sweeps: many runs of one config, each with other choices and seeds."""

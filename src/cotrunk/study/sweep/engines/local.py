@@ -1,0 +1,25 @@
+"""Trials in processes on this machine."""
+
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+
+from cotrunk.study.sweep.engines.engine import Work
+from cotrunk.study.sweep.job import run_job
+from cotrunk.study.sweep.trials import Planned
+
+POLL_SECONDS = 0.2
+
+
+def run_locally(work: Work) -> None:
+    """A thread watches over each process."""
+    running: dict[Future[None], Planned] = {}
+    with ThreadPoolExecutor(work.max_concurrent) as pool:
+        while True:
+            while len(running) < work.max_concurrent and (trial := work.next()):
+                running[pool.submit(run_job, work.job_of(trial), work.should_stop)] = trial
+            if not running:
+                return
+            ended, _ = wait(running, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
+            for future in ended:
+                trial = running.pop(future)
+                future.result()
+                work.ended(trial)

@@ -1,0 +1,102 @@
+"""How long a sweep takes, before it starts."""
+
+import os
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cotrunk.build.train import train_settings
+from cotrunk.build.trial import Raw, settings_of_job, steps_of_settings
+from cotrunk.errors import UserError, plural
+from cotrunk.runs.events import Started, Stepped
+from cotrunk.runs.folder import RunFolder
+from cotrunk.study.sweep.spec import Spec
+from cotrunk.study.sweep.state import read_record
+from cotrunk.study.sweep.sweep import Sweep
+from cotrunk.study.sweep.trials import Planned, raw_of
+
+MEASURED_STEPS = 6
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """``seconds`` of each trial by name, from its number of ``steps``; ``basis`` says how."""
+
+    steps: Mapping[str, int]
+    seconds: Mapping[str, float]
+    basis: str
+
+
+def estimate(sweep: Sweep, trials: Sequence[Planned]) -> Estimate:
+    """From the runs of the sweep that have finished, or from some steps of its first trial."""
+    spec = sweep.spec
+    raws = {trial.name: raw_of(spec, trial) for trial in trials}
+    steps = _steps(spec, raws)
+    finished = [sweep.out / name for name in raws if RunFolder(sweep.out / name).is_finished]
+    measured = [found for run in finished if (found := _step_seconds(run))]
+    if measured:
+        pace, start = sum(measured) / len(measured), 0.0
+        basis = f"the mean of {plural(len(measured), 'finished trial')}"
+    else:
+        first = trials[0].name
+        start, pace = _measure(spec, raws[first])
+        basis = (
+            f"{MEASURED_STEPS} steps of the first trial, timed just now; evaluations not counted"
+        )
+    seconds = {name: start + pace * count for name, count in steps.items()}
+    return Estimate(steps, seconds, basis)
+
+
+def _steps(spec: Spec, raws: Mapping[str, Raw]) -> dict[str, int]:
+    """Plans and seeds do not change the number of steps, so most trials need not be looked at."""
+    known: dict[str, int] = {}
+    found = {}
+    for name, raw in raws.items():
+        train = {key: value for key, value in raw["train"].items() if key != "seed"}
+        key = repr({**raw, "sharing": None, "train": train})
+        if key not in known:
+            settings = settings_of_job(dict(raw), spec.place)
+            known[key] = steps_of_settings(settings, spec.base.folder)
+        found[name] = known[key]
+    return found
+
+
+def _step_seconds(run: Path) -> float | None:
+    """Seconds per step of a finished run: from its first file to its last, on one machine."""
+    steps = read_record(RunFolder(run)).get("steps")
+    try:
+        begun = os.stat(run / "findings.json").st_mtime
+        seconds = os.stat(run / "final").st_mtime - begun
+    except OSError:
+        return None
+    return seconds / steps if steps and seconds > 0 else None
+
+
+def _measure(spec: Spec, raw: Raw) -> tuple[float, float]:
+    """Seconds until the first step is done, and seconds per step."""
+    settings = settings_of_job(dict(raw), spec.place)
+    begun = time.monotonic()
+    times: list[float] = []
+    with tempfile.TemporaryDirectory() as folder:
+        events = train_settings(settings, spec.base.folder, Path(folder) / "run")
+        for event in events:
+            if isinstance(event, Started | Stepped):
+                times.append(time.monotonic())
+            if len(times) > MEASURED_STEPS:
+                break
+        events.close()
+    if len(times) < 2:
+        raise UserError(
+            f"{spec.place}: the first trial makes no steps, so there is nothing to time"
+        )
+    return times[0] - begun, (times[-1] - times[0]) / (len(times) - 1)
+
+
+def total_seconds(seconds: Sequence[float], slots: int) -> float:
+    """Wall time if each slot takes the next trial as soon as it is free."""
+    free = [0.0] * slots
+    for one in seconds:
+        free[free.index(min(free))] += one
+    return max(free, default=0.0)

@@ -1,0 +1,206 @@
+"""``cotrunk init FILE...``: from an unknown file to a config that trains as it is."""
+
+import csv
+import json
+import tomllib
+
+import numpy as np
+import pytest
+
+WORDS = ["river", "stone", "tea", "light", "slow", "bright", "plot", "moon", "paper", "clock"]
+random = np.random.default_rng(0)
+
+
+def sentence():
+    return " ".join(random.choice(WORDS, size=random.integers(4, 9)))
+
+
+def write_csv(path, header, rows, delimiter=","):
+    with path.open("w", newline="") as file:
+        csv.writer(file, delimiter=delimiter).writerows([header, *rows])
+    return path
+
+
+def reviews(folder):
+    rows = [[1000 + n, sentence(), n % 3] for n in range(60)]
+    return write_csv(folder / "reviews.csv", ["key", "body", "stars"], rows)
+
+
+def pairs(folder):
+    rows = [[sentence(), sentence(), round(random.uniform(0, 4.9), 2)] for _ in range(60)]
+    return write_csv(folder / "pairs.tsv", ["a", "b", "alike"], rows, "\t")
+
+
+def gaps(folder):
+    rows = [
+        [sentence(), ["sport", "news", ""][n % 3], ["yes", "no"][n % 2], "x|y" if n % 4 else "x"]
+        for n in range(80)
+    ]
+    return write_csv(folder / "many.csv", ["q", "topic", "urgent", "marks"], rows, ";")
+
+
+def lines(folder):
+    path = folder / "rows.jsonl"
+    rows = [{"t": sentence(), "flag": n % 2, "uid": f"u{n}"} for n in range(60)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def named(folder):
+    rows = [[["angry", "very happy", "calm"][n % 3], sentence()] for n in range(60)]
+    return write_csv(folder / "named.csv", ["w", "z"], rows)
+
+
+def conll(folder):
+    path = folder / "ner.conll"
+    sentences = [
+        "\n".join(f"{word} {'B-LOC' if word == 'river' else 'O'}" for word in sentence().split())
+        for _ in range(60)
+    ]
+    path.write_text("\n\n".join(["river B-LOC\nflows O", *sentences]) + "\n")
+    return path
+
+
+SHAPES = {
+    "single": (reviews, {"stars": ("classes", ["body"], 3)}),
+    "pairs": (pairs, {"alike": ("score", ["a", "b"], None)}),
+    "gaps": (
+        gaps,
+        {
+            "topic": ("classes", ["q"], ["news", "sport"]),
+            "urgent": ("classes", ["q"], ["no", "yes"]),
+            "marks": ("classes", ["q"], ["x", "x|y"]),
+        },
+    ),
+    "jsonl": (lines, {"flag": ("binary", ["t"], None)}),
+    "named": (named, {"w": ("classes", ["z"], ["angry", "calm", "very happy"])}),
+    "conll": (conll, {"tags": ("tags", ["tokens"], "from-train")}),
+}
+TINY = ["--set", "encoder.weights=random:tiny", "train.epochs=1"]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_three_commands_lead_from_a_file_to_predictions(cotrunk, tmp_path, shape):
+    write, expected = SHAPES[shape]
+    file = write(tmp_path)
+    assert cotrunk("init", file, "-o", tmp_path / "run.toml").code == 0
+    tasks = tomllib.loads((tmp_path / "run.toml").read_text())["tasks"]
+    found = {name: (t["kind"], t["text"], t.get("classes")) for name, t in tasks.items()}
+    assert found == expected
+    run = tmp_path / "out"
+    said = cotrunk("train", tmp_path / "run.toml", "--out", run, *TINY)
+    assert said.code == 0, said.err
+    assert cotrunk("predict", run, file, "-o", tmp_path / "answers.jsonl").code == 0
+
+
+def test_files_named_for_splits_are_the_splits_of_one_table(cotrunk, tmp_path):
+    files = []
+    for split in ("train", "dev", "test"):
+        rows = [[sentence(), n % 2] for n in range(60)]
+        files.append(write_csv(tmp_path / f"mood-{split}.csv", ["text", "mood"], rows))
+    names = [file.name for file in files]
+    assert cotrunk("init", *names, "-o", "run.toml").code == 0
+    (task,) = tomllib.loads((tmp_path / "run.toml").read_text())["tasks"].values()
+    assert [task[s] for s in ("train", "dev", "test")] == names
+
+
+def test_sets_of_names_are_a_multilabel_task(cotrunk, tmp_path):
+    sets = ["a|b", "a", "b|c", "a|b|c", "c"]
+    rows = [[sentence(), sets[n % 5]] for n in range(60)]
+    file = write_csv(tmp_path / "sets.csv", ["text", "topics"], rows)
+    assert cotrunk("init", file, "-o", tmp_path / "run.toml").code == 0
+    task = tomllib.loads((tmp_path / "run.toml").read_text())["tasks"]["topics"]
+    assert (task["kind"], task["classes"], task["separator"]) == (
+        "multilabel",
+        ["a", "b", "c"],
+        "|",
+    )
+
+
+def test_labels_are_read_to_the_end_of_a_long_file(cotrunk, tmp_path):
+    rows = [[f"{sentence()} {n}", ["no", "yes"][n % 2], n % 30 / 10] for n in range(20_100)]
+    rows[20_050][1:] = ["perhaps", 7.5]
+    rows[20_060][1] = ""
+    file = write_csv(tmp_path / "long.csv", ["text", "answer", "grade"], rows)
+    assert cotrunk("init", file, "-o", tmp_path / "run.toml").code == 0
+    tasks = tomllib.loads((tmp_path / "run.toml").read_text())["tasks"]
+    assert tasks["answer"]["classes"] == ["no", "perhaps", "yes"]
+    assert tasks["answer"]["sparse_labels"]
+    assert tasks["grade"]["range"] == [0, 8]
+
+
+def test_numbers_written_as_decimals_are_classes_if_they_count_from_zero(cotrunk, tmp_path):
+    rows = [[sentence(), f"{n % 2}.0", f"{n % 3}.0", f"{n % 3 + 1}.0"] for n in range(60)]
+    file = write_csv(tmp_path / "numbers.csv", ["text", "two", "three", "from_one"], rows)
+    assert cotrunk("init", file, "-o", tmp_path / "run.toml").code == 0
+    tasks = tomllib.loads((tmp_path / "run.toml").read_text())["tasks"]
+    kinds = {name: task["kind"] for name, task in tasks.items()}
+    assert kinds == {"two": "binary", "three": "classes", "from_one": "score"}
+    said = cotrunk("train", tmp_path / "run.toml", "--out", tmp_path / "out", *TINY)
+    assert said.code == 0, said.err
+
+
+def test_labels_of_the_same_name_in_two_files_are_told_apart(cotrunk, tmp_path):
+    files = []
+    for name in ("one", "two"):
+        rows = [[sentence(), n % 2] for n in range(60)]
+        files.append(write_csv(tmp_path / f"{name}.csv", ["text", "label"], rows))
+    assert cotrunk("init", *files, "-o", tmp_path / "run.toml").code == 0
+    tasks = tomllib.loads((tmp_path / "run.toml").read_text())["tasks"]
+    assert set(tasks) == {"one_label", "two_label"}
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("text,other\n" + "all the same words here,unique\n" * 3, "no column looks like a label"),
+        ("text,text\na b c d,1\n", "two columns are called"),
+        ("text,label\n", "no row"),
+        ("", "empty"),
+    ],
+)
+def test_a_file_without_a_task_is_refused_in_one_line(cotrunk, tmp_path, content, says):
+    (tmp_path / "odd.csv").write_text(content)
+    said = cotrunk("init", tmp_path / "odd.csv", "-o", tmp_path / "run.toml")
+    assert said.code == 2
+    (line,) = said.err.splitlines()
+    assert "odd.csv" in line
+    assert says in line
+    assert not (tmp_path / "run.toml").exists()
+
+
+def test_rows_that_cannot_be_read_are_skipped_by_the_config_and_named(cotrunk, tmp_path):
+    file = reviews(tmp_path)
+    with file.open("a") as lines:
+        lines.write("1,one cell too few\n")
+    assert cotrunk("init", file, "-o", tmp_path / "run.toml").code == 0
+    text = (tmp_path / "run.toml").read_text()
+    assert "1 row that cannot be read" in text
+    assert tomllib.loads(text)["tasks"]["stars"]["skip_bad_rows"] is True
+    said = cotrunk("train", tmp_path / "run.toml", "--out", tmp_path / "out", *TINY)
+    assert said.code == 0, said.err
+
+
+def test_a_file_that_is_not_utf8_is_refused_with_the_way_to_convert_it(cotrunk, tmp_path):
+    file = reviews(tmp_path)
+    file.write_bytes(file.read_bytes() + "9,ein schönes kleines Haus am See,1\n".encode("latin-1"))
+    said = cotrunk("init", file, "-o", tmp_path / "run.toml")
+    assert said.code == 2
+    (line,) = said.err.splitlines()
+    assert "iconv" in line
+
+
+def test_a_share_that_cannot_be_reached_is_said_before_training(cotrunk, tmp_path):
+    texts = [f"{sentence()} number {n}" for n in range(80)]
+    rows = [[texts[n], texts[n + 1], n % 2] for n in range(60)]  # each shares a text with the next
+    rows += [[texts[n], texts[n + 1], n % 2] for n in range(62, 78, 2)]
+    file = write_csv(tmp_path / "star.csv", ["a", "b", "same"], rows)
+    assert cotrunk("init", file, "-o", tmp_path / "run.toml").code == 0
+    said = cotrunk("train", tmp_path / "run.toml", "--dry-run", *TINY, "tasks.same.dev=0.4")
+    assert "rows that share a text stay together" in said.err
+
+
+def test_files_and_a_preset_exclude_each_other(cotrunk, tmp_path):
+    said = cotrunk("init", reviews(tmp_path), "--preset", "1-bert")
+    assert said.code == 2
+    assert "--preset" in said.err

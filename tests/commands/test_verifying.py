@@ -1,0 +1,40 @@
+"""``cotrunk verify``: sound runs, damaged ones, and what is no run."""
+
+from calling import in_new_process
+
+
+def test_a_finished_run_is_sound_and_all_its_files_are_counted(cotrunk, run):
+    said = cotrunk("verify", run, "--json")
+    files = [path for path in run.rglob("*") if path.is_file()]
+    assert (said.code, said.document) == (0, {"files": len(files), "damaged": []})
+    assert "all as recorded" in cotrunk("verify", run).out
+
+
+def test_all_damaged_files_are_named_with_a_reason(cotrunk, run):
+    (run / "findings.json").unlink()
+    (run / "final" / "model.safetensors").write_bytes(b"")
+    with (run / "metrics.jsonl").open("ab") as file:
+        file.write(b"{}\n")
+    said = cotrunk("verify", run, "--json")
+    damaged = {each["file"]: each["why"] for each in said.document["damaged"]}
+    assert said.code == 1
+    assert set(damaged) == {"findings.json", "final/model.safetensors", "metrics.jsonl"}
+    assert damaged["findings.json"] == "no such file"
+    shown = cotrunk("verify", run)
+    assert shown.code == 1
+    assert all(name in shown.out for name in damaged)
+
+
+def test_a_missing_seal_and_a_missing_network_are_damage(cotrunk, run):
+    (run / "final").rename(run / "elsewhere")
+    assert cotrunk("verify", run, "--json").document["damaged"][0]["file"] == "final"
+    (run / "elsewhere").rename(run / "final")
+    (run / "seal.json").unlink()
+    damaged = cotrunk("verify", run, "--json").document["damaged"]
+    assert damaged == [{"file": "seal.json", "why": "no such file"}]
+
+
+def test_what_is_no_run_is_refused(tmp_path):
+    said = in_new_process("verify", tmp_path)
+    assert said.code == 2
+    assert "is not a run" in said.err

@@ -1,0 +1,34 @@
+"""A trial in a process of its own: what is kept of how it ended, and what is left behind."""
+
+import os
+import subprocess
+import sys
+
+from cotrunk.runs.folder import RunFolder
+from cotrunk.study.sweep.engines.ray import make_scratch
+from cotrunk.study.sweep.job import Job, run_job
+from cotrunk.study.sweep.state import TRIAL, read_record
+
+
+def test_an_old_error_does_not_end_a_trial_that_is_tried_again(tmp_path, monkeypatch):
+    """Its process dies before it can write anything: nothing can be imported."""
+    run = RunFolder(tmp_path)
+    job = Job(str(tmp_path), {}, str(tmp_path), "sweep.toml", 0, {"train.lr": 1}, 3, 1, "mean")
+    run.write_document(TRIAL, {**job.record, "error": "the disk was full", "stopped": 4})
+    monkeypatch.setattr(sys, "path", [])
+    run_job(job, lambda: False)
+    record = read_record(run)
+    assert "ended 3 times" in record["error"]
+    assert {key: record[key] for key in job.record} == job.record
+    assert "stopped" not in record
+
+
+def test_scratch_folders_of_dead_processes_are_deleted_and_no_others(tmp_path):
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    names = [f"cotrunk-{ended.pid}-abc", f"cotrunk-{os.getpid()}-abc", "cotrunk-notes-abc"]
+    dead, alive, other = (tmp_path / name for name in names)
+    for folder in (dead, alive, other):
+        folder.mkdir()
+    mine = make_scratch(tmp_path, "cotrunk")
+    assert set(tmp_path.iterdir()) == {alive, other, mine}
