@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from bench import frozen, gradients, inference, reading, scale, training
+from bench import busy, frozen, gradients, inference, reading, scale, sweep, training
 from bench.timing import Result, is_busy, spend
 from bench.work import FILES, Bench
 
@@ -27,6 +27,8 @@ ALL: dict[str, Callable[[Bench], Iterator[Result]]] = {
     **reading.FAMILY,
     **frozen.FAMILY,
     **scale.FAMILY,
+    **sweep.FAMILY,
+    **busy.FAMILY,
 }
 
 

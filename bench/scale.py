@@ -19,6 +19,7 @@ from cotrunk.build.sources import existing_sources
 from cotrunk.build.tasks import tasks_of
 from cotrunk.data.reading.examples import Rows, Source
 from cotrunk.data.tokens.cache import load_corpus
+from cotrunk.data.tokens.store import cache_folder, is_intact
 from cotrunk.kinds.binary import Binary
 from cotrunk.kinds.classes import Classes
 from cotrunk.kinds.task import Task
@@ -82,6 +83,8 @@ def scale(bench: Bench) -> Iterator[Result]:
             for rows, seconds in starts.items():
                 seconds.append(_train(files[rows], steps=1).seconds)
         yield _result("scale-warm-start", starts[many], starts[FEW], unit="s")
+        without = [seconds - _verification() for seconds in starts[many]]
+        yield _result("cache-verification", starts[many], without, unit="s with, s without")
     for name, task in TASKS.items():
         yield from _tokenising(bench, name, task, words)
 
@@ -113,6 +116,16 @@ def _train(file: Path, *, steps: int) -> Run:
         seconds = (out / "metrics.jsonl").stat().st_mtime - begun
         peak = float(output.read_text().split()[-1])
     return Run(peak, together, seconds)
+
+
+def _verification() -> float:
+    """Seconds to verify the largest corpus in the cache, which is part of every start."""
+    corpora = [path for path in (cache_folder() / "tokens").iterdir() if path.is_dir()]
+    largest = max(corpora, key=lambda corpus: (corpus / "line").stat().st_size)
+    begun = time.perf_counter()
+    if not is_intact(largest):
+        raise RuntimeError(f"{largest} is damaged")
+    return time.perf_counter() - begun
 
 
 def _resident(process: int) -> float:

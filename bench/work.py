@@ -27,6 +27,7 @@ from cotrunk.learn.step import make_step
 from cotrunk.model.sharing.network import Network
 from cotrunk.model.weights.initial import initialise
 from cotrunk.model.weights.pretrained import find, load_tokenizer
+from cotrunk.runs.cost import Meter
 from cotrunk.runs.events import Finding
 
 BERT_BASE: dict[str, Any] = {"layers": 12, "width": 768, "inner": 3072, "heads": 12}
@@ -118,6 +119,7 @@ def stage_of(bench: Bench, *changes: str, sizes: dict[str, Any] | None = None) -
         max_seconds=None,
         record={},
         documents={},
+        meter=Meter(NoRun()),  # type: ignore[arg-type]
     )
     return run.make_stage(run, 0)
 

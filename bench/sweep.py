@@ -1,0 +1,100 @@
+"""CPU time of a sweep of 8 short trials: Ray Tune against plain processes.
+
+``python -m bench.sweep ENGINE STEPS`` runs one sweep and prints what it took.
+"""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench.timing import Result, Spent, is_busy, machine_seconds, ratio_of
+from bench.work import Bench
+
+STEPS = 20
+TICKS = os.sysconf("SC_CLK_TCK")
+SWEEP = {
+    "preset": "hybrid-bert",
+    "seeds": 2,
+    "max_concurrent": 2,
+    "axes": {"sharing.encoder": ["S6", "I6"], "train.lr": [2e-5, 5e-5]},
+}
+
+
+def against_local(bench: Bench) -> Iterator[Result]:
+    """Ray's own start is not counted; its daemons are, while trials run."""
+    steps = 3 if bench.quick else STEPS
+    found: dict[str, list[Spent]] = {"ray": [], "local": []}
+    for number in range(bench.rounds(3)):
+        for engine in sorted(found, reverse=bool(number % 2)):
+            found[engine].append(_spent(engine, steps))
+    ours, peer = ([spent.cpu for spent in found[engine]] for engine in ("ray", "local"))
+    busy = is_busy(found["ray"] + found["local"])
+    ratio, low, high = ratio_of(ours, peer, busy=busy)
+    yield Result(
+        "sweep-ray-against-local",
+        statistics.median(ours),
+        statistics.median(peer),
+        ratio,
+        low,
+        high,
+        meaning="times",
+        rounds=len(ours),
+        busy=busy,
+        ratios=tuple(round(a / b, 4) for a, b in zip(ours, peer, strict=True)),
+    )
+
+
+def _spent(engine: str, steps: int) -> Spent:
+    asked = [sys.executable, "-m", "bench.sweep", engine, str(steps)]
+    done = subprocess.run(asked, stdout=subprocess.PIPE, text=True, check=True)
+    return Spent(**json.loads(done.stdout))
+
+
+def measure(engine: str, steps: int) -> Spent:
+    """From the start of the first trial to the end of the last."""
+    from cotrunk.study.sweep.spec import spec_of
+    from cotrunk.study.sweep.state import Trial
+    from cotrunk.study.sweep.sweep import run_sweep
+
+    marks: list[tuple[float, float, float]] = []
+
+    def mark(_trial: Trial) -> None:
+        marks.append((tree_seconds(), time.perf_counter(), machine_seconds()))
+
+    table = {**SWEEP, "overrides": {"train.max_steps": steps}}
+    spec = spec_of(table, Path.cwd(), place="bench")
+    with tempfile.TemporaryDirectory() as out:
+        trials = run_sweep(spec, Path(out), engine=engine, on_trial=mark)  # type: ignore[arg-type]
+    if len(trials) != 8 or any(trial.state != "finished" for trial in trials):
+        raise RuntimeError(f"{engine}: {[trial.error for trial in trials]}")
+    (cpu, wall, machine), (cpu_end, wall_end, machine_end) = marks[0], marks[-1]
+    others = machine_end - machine - (cpu_end - cpu)
+    return Spent(cpu_end - cpu, 0.0, wall_end - wall, others)
+
+
+def tree_seconds() -> float:
+    """CPU time of this process and everything below it, with the children they waited for."""
+    stats = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:  # it has just ended
+            continue
+        stats[int(path.parent.name)] = int(fields[1]), sum(map(int, fields[11:15])) / TICKS
+    mine = {os.getpid()}
+    while more := {pid for pid, (parent, _) in stats.items() if parent in mine} - mine:
+        mine |= more
+    return sum(stats[pid][1] for pid in mine)
+
+
+FAMILY = {"sweep": against_local}
+
+if __name__ == "__main__":
+    spent = measure(sys.argv[1], int(sys.argv[2]))
+    print(json.dumps(vars(spent)))  # noqa: T201
