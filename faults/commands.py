@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -42,7 +43,8 @@ class Running:
 
     def send(self, number: int) -> None:
         if not self.has_ended():
-            os.kill(self.pid, number)
+            with suppress(ProcessLookupError):  # it may end just now
+                os.kill(self.pid, number)
 
     def has_ended(self) -> bool:
         return self.said is not None or self.server.has_answer()
@@ -66,9 +68,8 @@ class Commands:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment() | dict(env or {}),
-            text=True,
-            bufsize=1,
         )
+        self.unread = b""
 
     def start(
         self, *argv: object, env: Mapping[str, str] | None = None, most: int = 0, cwd: str = "."
@@ -83,7 +84,8 @@ class Commands:
             "most": most,
         }
         assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps(asked) + "\n")
+        self.process.stdin.write(json.dumps(asked).encode() + b"\n")
+        self.process.stdin.flush()
         return Running(self, self.answer(), out, err)
 
     def run(
@@ -93,14 +95,20 @@ class Commands:
 
     def answer(self) -> int:
         assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"{' '.join(map(str, self.process.args))} has ended")  # type: ignore[arg-type]
+        while b"\n" not in self.unread:
+            read = os.read(self.process.stdout.fileno(), 4096)
+            if not read:
+                raise RuntimeError(f"{' '.join(map(str, self.process.args))} has ended")  # type: ignore[arg-type]
+            self.unread += read
+        line, self.unread = self.unread.split(b"\n", 1)
         return int(line)
 
     def has_answer(self, seconds: float = 0) -> bool:
+        """Whether the command has ended, waiting that long for it."""
         assert self.process.stdout is not None
-        return bool(select.select([self.process.stdout], [], [], seconds)[0])
+        return b"\n" in self.unread or bool(
+            select.select([self.process.stdout], [], [], seconds)[0]
+        )
 
     def __enter__(self) -> Self:
         return self

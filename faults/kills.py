@@ -24,12 +24,19 @@ def r1(seed: int, size: Size) -> Figure:
             else:
                 killed = _kill_after(here, run, draw.uniform(0.1, 1.0) * seconds)
             lost = steps_made(run) - max(steps(run), default=0)
-            clean = not run.exists() or not here.verify(run)
+            damaged = here.verify(run) if (run / "run.json").exists() else []
             resumed = here.train(run, "--resume")
-            good = killed and clean and resumed.code == 0 and outcome(run) == whole
-            good = good and lost <= INTERVAL and not here.verify(run)
-            held, most_lost = held + good, max(most_lost, lost)
-            why = why or ("" if good else f"; first: kill {number}: {resumed.err[-300:]}")
+            faults = {
+                "not killed where meant": not killed,
+                f"damaged after the kill: {damaged}": bool(damaged),
+                f"exit code {resumed.code}: {resumed.err[-300:]}": resumed.code != 0,
+                "other bytes than the unbroken run": outcome(run) != whole,
+                f"{lost} steps lost": lost > INTERVAL,
+                "damaged at the end": bool(here.verify(run)),
+            }
+            found = [fault for fault, is_there in faults.items() if is_there]
+            held, most_lost = held + (not found), max(most_lost, lost)
+            why = why or (f"; first: kill {number}: {'; '.join(found)}" if found else "")
     note = f"{inside} inside a save; at most {most_lost} steps lost, interval {INTERVAL}{why}"
     return Figure(
         "R1", "kill -9, then --resume: byte-identical to the unbroken run", kills, held, note

@@ -42,7 +42,15 @@ from cotrunk.runs.checkpoint import (
 )
 from cotrunk.runs.finding import Finding
 from cotrunk.runs.lock import locked
-from cotrunk.runs.seal import Entry, entry_of, has_changed, loosen_seal, seal_run
+from cotrunk.runs.seal import (
+    Entry,
+    Seal,
+    entry_of,
+    has_changed,
+    loosen_seal,
+    seal_run,
+    write_seal,
+)
 
 RECENT = 60.0
 """Seconds."""
@@ -73,6 +81,7 @@ class RunFolder:
             raise UserError(f"{path}: cannot create the run folder: {error.strerror}") from error
         with run.lock():  # fails if another process is creating one there
             run.create_logs()
+            write_seal(path, Seal())  # before run.json: a kill must not look like a deleted seal
             return run
 
     @classmethod
