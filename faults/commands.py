@@ -1,6 +1,5 @@
 """``cotrunk`` commands in processes of their own, which can be watched and killed."""
 
-import atexit
 import json
 import os
 import select
@@ -10,7 +9,6 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -122,14 +120,6 @@ class Commands:
         self.process.kill()
         self.process.communicate()
         self.folder.cleanup()
-
-
-@cache
-def shared() -> Commands:
-    """The commands of all lines that need nothing special; ends with this process."""
-    commands = Commands()
-    atexit.register(commands.__exit__, None, None, None)
-    return commands
 
 
 def alone(*argv: object, env: Mapping[str, str] | None = None, prefix: Sequence[str] = ()) -> Said:

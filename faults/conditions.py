@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import load
 
-from faults.commands import Commands, alone, shared
-from faults.disks import preloaded
+from faults.commands import Commands, alone
 from faults.figure import Figure, Size
 from faults.kills import start
+from faults.preload import preloaded, shared
 from faults.world import World, in_memory, outcome, steps, steps_made, world, write_world
 
 

@@ -4,8 +4,9 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
-from faults.commands import Said, shared
+from faults.commands import Said
 from faults.figure import Figure, Size
+from faults.preload import shared
 from faults.world import World, outcome, steps, world
 
 Harm = Callable[[Path], None]

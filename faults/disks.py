@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from faults.commands import Commands, Said, shared
+from faults.commands import Commands, Said
 from faults.figure import Figure, Size
+from faults.preload import COMPILER, operations, shared
 from faults.world import World, in_memory, outcome, world, write_world
-
-COMPILER = "R10 needs a C compiler: apt install gcc"
 
 
 def r10(seed: int, size: Size) -> Figure:
@@ -31,7 +30,7 @@ def r10(seed: int, size: Size) -> Figure:
         notes.append(f"EIO at {places[0]} operations of a save")
     else:
         tried += size == "long"
-        notes.append(COMPILER)
+        notes.append(f"EIO {COMPILER}")
     claim = "disk full or EIO: one line, nothing half written, --resume byte-identical"
     return Figure("R10", claim, tried, held, "; ".join(notes))
 
@@ -78,28 +77,24 @@ def _small_disks(draw: random.Random, count: int) -> tuple[int, int]:
 def _failing_operations(draw: random.Random, count: int) -> tuple[int, int]:
     """EIO at one operation of a save: opening, writing, syncing, renaming."""
     held = 0
-    with _preloading() as commands, world(commands) as here:
+    with world(shared()) as here:
         whole, run = outcome(here.finished()), here.folder / "run"
-        numbers = _operations_of_save(here, run)
+        numbers = _operations_of_saves(here)
         step = len(numbers) / min(count, len(numbers))
         chosen = [numbers[int((i + draw.random()) * step)] for i in range(min(count, len(numbers)))]
         for number in chosen:
-            shutil.rmtree(run)
+            shutil.rmtree(run, ignore_errors=True)
             env = here.env | {"FAULTS_UNDER": str(run), "FAULTS_AT": str(number)}
-            said = commands.run("train", here.config, "--out", run, env=env)
+            said = here.commands.run("train", here.config, "--out", run, env=env)
             held += _recovers(here, run, said, "Input/output error", whole)
     return len(chosen), held
 
 
-def _operations_of_save(here: World, run: Path) -> list[int]:
-    """The numbers of the file operations that save the best network and then the checkpoint."""
-    log = here.folder / "operations"
-    env = here.env | {"FAULTS_UNDER": str(run), "FAULTS_LOG": str(log)}
-    said = here.commands.run("train", here.config, "--out", run, env=env)
-    assert said.code == 0, said
-    lines = [line.split(" ", 2) for line in log.read_text().splitlines()]
-    first = next(int(number) for number, _, path in lines if "/best.tmp" in path)
-    last = max(int(number) for number, _, path in lines if "/step-00000004.tmp" in path)
+def _operations_of_saves(here: World) -> list[int]:
+    """The numbers of the file operations that save the best network and the next checkpoints."""
+    made = operations(here)
+    first = next(one.number for one in made if "/best.tmp" in one.path)
+    last = max(one.number for one in made if "/step-00000006.tmp" in one.path)
     return list(range(first, last + 6))  # also the rename and the seal
 
 
@@ -148,21 +143,4 @@ def _mounting(folder: Path) -> Iterator[Commands]:
     script = 'mount -t tmpfs -o size=32m none "$0" && exec "$@"'
     with Commands(prefix=["unshare", "-rm", "sh", "-c", script, str(folder)]) as commands:
         commands.run("--version")  # the disk is mounted when it answers
-        yield commands
-
-
-@contextmanager
-def preloaded() -> Iterator[Path]:
-    """eio.c, compiled."""
-    with tempfile.TemporaryDirectory() as name:
-        library = Path(name) / "eio.so"
-        source = Path(__file__).with_name("eio.c")
-        command = ["cc", "-shared", "-fPIC", "-O1", "-o", str(library), str(source), "-ldl"]
-        subprocess.run(command, check=True)
-        yield library
-
-
-@contextmanager
-def _preloading() -> Iterator[Commands]:
-    with preloaded() as library, Commands(env={"LD_PRELOAD": str(library)}) as commands:
         yield commands

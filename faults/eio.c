@@ -1,9 +1,11 @@
-/* Preloaded: the Nth file operation below FAULTS_UNDER fails with EIO (FAULTS_AT=N), every one is
-   logged (FAULTS_LOG), or the clock is set back a day after some calls (FAULTS_CLOCK=calls). */
+/* Preloaded: the Nth file operation below FAULTS_UNDER fails with EIO (FAULTS_AT=N), or the process
+   is killed before it (FAULTS_KILL=N); every one is logged (FAULTS_LOG); or the clock is set back a
+   day after some calls (FAULTS_CLOCK=calls). */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +31,8 @@ static int fails(const char *what, const char *path) {
         syscall(SYS_write, file, line, length);
         syscall(SYS_close, file);
     }
+    const char *kill_at = getenv("FAULTS_KILL");
+    if (kill_at && atol(kill_at) == count) raise(SIGKILL);
     const char *at = getenv("FAULTS_AT");
     if (!at || atol(at) != count) return 0;
     errno = EIO;
@@ -58,6 +62,7 @@ int ftruncate64(int file, off64_t size) {
 int rename(const char *from, const char *to) {
     return fails("rename", from) ? -1 : REAL(rename)(from, to);
 }
+int unlink(const char *path) { return fails("unlink", path) ? -1 : REAL(unlink)(path); }
 int mkdir(const char *path, mode_t mode) {
     return fails("mkdir", path) ? -1 : REAL(mkdir)(path, mode);
 }

@@ -1,75 +1,93 @@
-"""R1 and R2: kill -9."""
+"""R1, R2 and K1: kill -9."""
 
 import random
+import shutil
 import signal
 import time
 from pathlib import Path
 
-from faults.commands import Running, Said, shared
+from faults.commands import Running
 from faults.figure import Figure, Size
+from faults.preload import COMPILER, operations, shared
 from faults.world import INTERVAL, World, is_saving, outcome, steps, steps_made, world
+
+START = 24
+"""File operations before the first step, about."""
 
 
 def r1(seed: int, size: Size) -> Figure:
-    """Each run is killed once, half of them surely inside a save, and resumed to its end."""
+    """Each run is killed once, some of them surely inside a save, and resumed to its end."""
     kills, inside = (50, 20) if size == "long" else (4, 2)
-    draw, held, most_lost, why = random.Random(seed), 0, 0, ""
+    draw, most_lost, broken = random.Random(seed), 0, list[str]()
     with world(shared()) as here:
         whole = outcome(here.finished())
         seconds = _seconds(here)
+        saving = _numbers_in_saves(here)
         for number in range(kills):
             run = here.folder / f"killed-{number}"
-            if number < inside:
-                killed = kill_in_save(here, run, skip=draw.randrange(6))
+            if saving and number < inside:
+                found = _kill_before(here, run, draw.choice(saving))
             else:
-                killed = _kill_after(here, run, draw.uniform(0.1, 1.0) * seconds)
-            lost = steps_made(run) - max(steps(run), default=0)
-            damaged = here.verify(run) if (run / "run.json").exists() else []
-            resumed = here.train(run, "--resume")
-            faults = {
-                "not killed where meant": not killed,
-                f"damaged after the kill: {damaged}": bool(damaged),
-                f"exit code {resumed.code}: {resumed.err[-300:]}": resumed.code != 0,
-                "other bytes than the unbroken run": outcome(run) != whole,
-                f"{lost} steps lost": lost > INTERVAL,
-                "damaged at the end": bool(here.verify(run)),
-            }
-            found = [fault for fault, is_there in faults.items() if is_there]
-            held, most_lost = held + (not found), max(most_lost, lost)
-            why = why or (f"; first: kill {number}: {'; '.join(found)}" if found else "")
-    note = f"{inside} inside a save; at most {most_lost} steps lost, interval {INTERVAL}{why}"
-    return Figure(
-        "R1", "kill -9, then --resume: byte-identical to the unbroken run", kills, held, note
-    )
+                found = _kill_after(here, run, draw.uniform(0.1, 1.0) * seconds)
+            lost, more = _after_kill(here, run, whole)
+            most_lost = max(most_lost, lost)
+            broken += _told(f"kill {number}", found + more)
+    where = f"{inside} inside a save" if saving else f"a kill inside a save {COMPILER}"
+    note = "; ".join([where, f"at most {most_lost} steps lost, interval {INTERVAL}", *broken[:1]])
+    claim = "kill -9, then --resume: byte-identical to the unbroken run"
+    return Figure("R1", claim, kills, kills - len(broken), note)
+
+
+def k1(seed: int, size: Size) -> Figure:
+    """Killed before each file operation in turn; quick: a quarter of the start, and a few others."""
+    broken = list[str]()
+    with world(shared()) as here:
+        whole, run = outcome(here.finished()), here.folder / "run"
+        made = [one.number for one in operations(here)]
+        late = random.Random(seed).sample(made[START:], 6) if made else []
+        chosen = made if size == "long" else [*made[:START:4], *late]
+        for number in chosen:
+            shutil.rmtree(run, ignore_errors=True)
+            found = _kill_before(here, run, number)
+            broken += _told(f"operation {number}", found + _after_kill(here, run, whole)[1])
+    claim = "killed before each of its file operations: as R1"
+    if not chosen:
+        return Figure("K1", claim, 1, int(size == "quick"), COMPILER)
+    return Figure("K1", claim, len(chosen), len(chosen) - len(broken), "; ".join(broken[:1]))
 
 
 def r2(seed: int, size: Size) -> Figure:
-    """Five kills in one run, one after the other."""
+    """Several kills in one run, one after the other."""
     runs, kills = (10, 5) if size == "long" else (1, 3)
-    draw, held = random.Random(seed + 1), 0
+    draw, broken = random.Random(seed + 1), list[str]()
     with world(shared()) as here:
         whole = outcome(here.finished())
+        seconds, made = _seconds(here), operations(here)
         for number in range(runs):
-            run = here.folder / f"run-{number}"
-            killed = 0
+            run, found = here.folder / f"run-{number}", list[str]()
             for _ in range(kills):
-                if draw.random() < 0.5:
-                    killed += kill_in_save(here, run, skip=draw.randrange(2))
+                if made:
+                    found += _kill_before(here, run, draw.randrange(1, len(made) // kills))
                 else:
-                    killed += _kill_at_step(here, run, steps_made(run) + draw.randrange(1, 3))
-            resumed = here.train(run, "--resume")
-            held += resumed.code == 0 and outcome(run) == whole and killed >= kills - 1
+                    found += _kill_after(here, run, draw.random() * seconds / kills)
+            broken += _told(f"run {number}", found + _after_kill(here, run, whole)[1])
     claim = f"{kills} kills in one run: byte-identical"
-    return Figure("R2", claim, runs, held)
+    return Figure("R2", claim, runs, runs - len(broken), "; ".join(broken[:1]))
 
 
-def kill_in_save(here: World, run: Path, *, skip: int = 0) -> bool:
-    """Kill while a checkpoint or network is half written, after letting ``skip`` saves pass."""
-    running = start(here, run)
-    if not stop_in_save(running, run, skip=skip):
-        return False
-    running.send(signal.SIGKILL)
-    return running.wait().code == -signal.SIGKILL and is_saving(run)
+def _after_kill(here: World, run: Path, whole: dict[str, bytes]) -> tuple[int, list[str]]:
+    """Resume to the end: the steps that the kill lost, and each promise that was broken."""
+    lost = steps_made(run) - max(steps(run), default=0)
+    damaged = here.verify(run) if (run / "run.json").exists() else []
+    resumed = here.train(run, "--resume")
+    broken = {
+        f"damaged after the kill: {damaged}": bool(damaged),
+        f"exit code {resumed.code}: {resumed.err[-300:]}": resumed.code != 0,
+        "other bytes than the unbroken run": outcome(run) != whole,
+        f"{lost} steps lost": lost > INTERVAL,
+        "damaged at the end": bool(here.verify(run)),
+    }
+    return lost, [promise for promise, is_broken in broken.items() if is_broken]
 
 
 def stop_in_save(running: Running, run: Path, *, skip: int = 0) -> bool:
@@ -94,21 +112,31 @@ def start(here: World, run: Path, *more: object) -> Running:
     return here.commands.start(*argv, env=here.env)
 
 
-def _kill_after(here: World, run: Path, seconds: float) -> bool:
+def _told(where: str, broken: list[str]) -> list[str]:
+    return [f"first: {where}: {'; '.join(broken)}"] if broken else []
+
+
+def _numbers_in_saves(here: World) -> list[int]:
+    """The numbers of the file operations on a network or checkpoint that is half written."""
+    return [one.number for one in operations(here) if ".tmp/" in one.path]
+
+
+def _kill_before(here: World, run: Path, number: int) -> list[str]:
+    """Killed before a file operation; what went wrong with that, if anything."""
+    env = here.env | {"FAULTS_UNDER": str(run), "FAULTS_KILL": str(number)}
+    argv = ("train", here.config, "--out", run, "--resume")
+    said = here.commands.run(*argv, env=env)
+    return [] if said.code == -signal.SIGKILL else [f"exit code {said.code} instead of a kill"]
+
+
+def _kill_after(here: World, run: Path, seconds: float) -> list[str]:
+    """Killed after that time, unless it has ended."""
     running = start(here, run)
     here.commands.has_answer(seconds)
     running.send(signal.SIGKILL)
-    running.wait()
-    return True
-
-
-def _kill_at_step(here: World, run: Path, step: int) -> bool:
-    running = start(here, run)
-    while not running.has_ended() and steps_made(run) < step:
-        time.sleep(0.001)
-    running.send(signal.SIGKILL)
-    said: Said = running.wait()
-    return said.code == -signal.SIGKILL
+    said = running.wait()
+    fine = said.code in (0, -signal.SIGKILL)
+    return [] if fine else [f"exit code {said.code} before the kill"]
 
 
 def _seconds(here: World) -> float:

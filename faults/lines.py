@@ -6,13 +6,14 @@ from faults.damage import r7, r8, r9, v1
 from faults.disks import r10
 from faults.figure import Line
 from faults.inputs import d1
-from faults.kills import r1, r2
+from faults.kills import k1, r1, r2
 from faults.signals import r12, r14
 from faults.weights import s8
 
 ALL: dict[str, Line] = {
     "R1": r1,
     "R2": r2,
+    "K1": k1,
     "R7": r7,
     "R8": r8,
     "R9": r9,

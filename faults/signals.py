@@ -6,13 +6,16 @@ import signal
 import socket
 import time
 from pathlib import Path
+from typing import NamedTuple
 
-from faults.commands import Running, alone, shared
+from faults.commands import Running, Said, alone
 from faults.figure import Figure, Size
 from faults.kills import start, stop_in_save
+from faults.preload import shared
 from faults.world import World, outcome, steps, steps_made, world
 
 HUGE_BATCH = ("train.batch=1500", "train.epochs=50", "train.max_steps=4")
+TRIES = 5
 ENDLESS = ("train.epochs=20000", "train.max_steps=100000")
 
 
@@ -26,23 +29,42 @@ def r12(seed: int, size: Size) -> Figure:
         whole = outcome(here.finished())
         for number, kind in enumerate(kinds):
             sent = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)[number % 3]
-            run = here.folder / f"run-{number}"
-            running = start(here, run)
-            _reach(kind, running, run, draw)
-            begun = time.monotonic()
-            running.send(sent)
-            running.send(signal.SIGCONT)
-            said = running.wait()
-            slowest = max(slowest, time.monotonic() - begun)
-            saved = steps_made(run) == max(steps(run), default=0)
-            resumed = here.train(run, "--resume")
-            same = resumed.code == 0 and outcome(run) == whole
+            signalled = _signalled(here, f"run-{number}", kind, sent, draw)
+            slowest = max(slowest, signalled.seconds)
+            saved = steps_made(signalled.run) == max(steps(signalled.run), default=0)
+            resumed = here.train(signalled.run, "--resume")
+            same = resumed.code == 0 and outcome(signalled.run) == whole
+            said = signalled.said
             held += said.code == 128 + sent and said.is_clean and saved and same
         again = [_interrupt_twice(here, here.folder / f"twice-{n}") for n in range(twice)]
-    held += sum(seconds <= 1 for seconds in again)
+    # The step would take far longer. Beside other tests a process may wait seconds for a core.
+    held += sum(seconds <= (1 if size == "long" else 5) for seconds in again)
     note = f"slowest end {slowest:.1f} s; the second SIGINT in a huge batch: {max(again):.2f} s"
     claim = "a signal: the current step saved, code 128 + signal, --resume byte-identical"
     return Figure("R12", claim, len(kinds) + twice, held, note)
+
+
+class _Signalled(NamedTuple):
+    run: Path
+    said: Said
+    seconds: float
+
+
+def _signalled(
+    here: World, name: str, kind: str, sent: signal.Signals, draw: random.Random
+) -> _Signalled:
+    """A run that got a signal; a new one if it had ended before, beside other busy processes."""
+    for attempt in range(TRIES):
+        run = here.folder / f"{name}-{attempt}"
+        running = start(here, run)
+        _reach(kind, running, run, draw)
+        begun = time.monotonic()
+        running.send(sent)
+        running.send(signal.SIGCONT)
+        said = running.wait()
+        if said.code:
+            break
+    return _Signalled(run, said, time.monotonic() - begun)
 
 
 def _reach(kind: str, running: Running, run: Path, draw: random.Random) -> None:
@@ -105,9 +127,14 @@ def r14(seed: int, size: Size) -> Figure:
             refused = second.code == 2 and holder in second.err
             running.send(signal.SIGKILL)
             running.wait()
-            held += refused and cpu <= 1 and _goes_on(here, run, seed)
+            held += (
+                refused
+                and cpu <= 1
+                and (size == "quick" or slowest <= 1)
+                and _goes_on(here, run, seed)
+            )
     note = f"refused after {slowest:.2f} s, {cpu:.2f} s of CPU"
-    claim = "a second train on a run: refused within 1 s of CPU; after kill -9 the lock is free"
+    claim = "a second train on a run: refused within 1 s; after kill -9 the lock is free"
     return Figure("R14", claim, tries, held, note)
 
 
