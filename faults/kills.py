@@ -39,7 +39,7 @@ def r1(seed: int, size: Size) -> Figure:
 
 
 def k1(seed: int, size: Size) -> Figure:
-    """Killed before each file operation in turn; quick: a quarter of the start, and a few others."""
+    """Killed before each file operation in turn; quick: some of the start and some others."""
     broken = list[str]()
     with world(shared()) as here:
         whole, run = outcome(here.finished()), here.folder / "run"
