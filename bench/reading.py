@@ -5,7 +5,8 @@ from pathlib import Path
 
 from bench.timing import Result, compare
 from bench.work import Bench, empty_cache, settings_of
-from cotrunk.build.sources import corpora_of, existing_sources, sources_of
+from cotrunk.build.corpora import corpora_of
+from cotrunk.build.sources import existing_sources, sources_of
 from cotrunk.build.tasks import tasks_of
 from cotrunk.data.reading.examples import Rows
 from cotrunk.model.weights.pretrained import find, load_tokenizer

@@ -12,9 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from cotrunk.build.corpora import corpora_of
 from cotrunk.build.heads import head_plans, pair_formats_of
 from cotrunk.build.plan import plan_of, with_dropout
-from cotrunk.build.sources import corpora_of, sources_of
+from cotrunk.build.sources import sources_of
 from cotrunk.build.stage import make_stage, stream_of
 from cotrunk.build.tasks import tasks_of
 from cotrunk.config.overrides import apply_changes

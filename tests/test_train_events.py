@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import cotrunk
+from cotrunk.build.corpora import corpora_of
 from cotrunk.build.load import load_model
-from cotrunk.build.sources import corpora_of
 from cotrunk.errors import UserError
 from cotrunk.infer.forward import Live
 from cotrunk.learn.run import Interrupt, Interrupted

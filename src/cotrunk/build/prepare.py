@@ -12,12 +12,13 @@ import torch
 from tokenizers import Tokenizer
 
 from cotrunk.build.checks import refuse_wrong_network, refuse_wrong_settings
+from cotrunk.build.corpora import corpora_of
 from cotrunk.build.extensions import NO_EXTENSIONS, Extensions
 from cotrunk.build.findings import findings_before
 from cotrunk.build.heads import head_plans, pair_formats_of
 from cotrunk.build.load import device_of, load_model, start_from
 from cotrunk.build.plan import plan_of, reset_places, settings_of_saved, with_dropout
-from cotrunk.build.sources import Sources, corpora_of, share_of, sources_of
+from cotrunk.build.sources import Sources, share_of, sources_of
 from cotrunk.build.splits import held_out_by
 from cotrunk.build.stage import make_stage, steps_of, stream_of, trained_names
 from cotrunk.build.tasks import bound_tasks, fitted_tasks, tasks_of, with_fitted_kinds

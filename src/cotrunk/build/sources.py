@@ -1,12 +1,9 @@
-"""Settings -> the files of each task and split, and their tokenised rows."""
+"""Settings -> the files of each task and split."""
 
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
-
-from tokenizers import Tokenizer
 
 from cotrunk.config.settings import Settings, TaskPart
 from cotrunk.data import sample
@@ -14,23 +11,13 @@ from cotrunk.data.reading.examples import Source
 from cotrunk.data.reading.files import PLAIN_TEXT, near_name, tables_in
 from cotrunk.data.reading.formats import LINE
 from cotrunk.data.reading.splits import HeldOut, Part, Split
-from cotrunk.data.tokens.cache import Corpus, load_corpus
-from cotrunk.errors import Errors, UserError
+from cotrunk.errors import UserError
 from cotrunk.kinds.task import Task
-from cotrunk.progress import OnProgress, ignore_progress
 
 SAMPLE = "sample:"
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 Sources = Mapping[str, Mapping[str, tuple[Source, ...]]]
 """By split and task; several files if a task reads the texts of other tasks."""
-
-
-class LoadCorpus(Protocol):
-    """Tokenises the files of a task, or finds them tokenised."""
-
-    def __call__(
-        self, task: Task, source: Sequence[Source], tokenizer: Tokenizer, *, on_progress: OnProgress
-    ) -> Corpus: ...
 
 
 def sources_of(
@@ -87,31 +74,6 @@ def refuse_absent(path: Path, *, place: str) -> None:
     if path.parent == sample.folder():
         hint = f"the samples are {', '.join(beside)}"
     raise UserError(f"{place}: there is no file {path}; {hint}")
-
-
-def corpora_of(
-    sources: Sources,
-    split: str,
-    tasks: Sequence[Task],
-    tokenizer: Tokenizer,
-    *,
-    load: LoadCorpus = load_corpus,
-    on_progress: OnProgress = ignore_progress,
-) -> dict[str, Corpus]:
-    """The tokenised rows of every task with a file for the split; reports all errors at once."""
-    named = [(task, sources[split][task.name]) for task in tasks if task.name in sources[split]]
-    errors = Errors()
-    for task, files in named:
-        for source in files:
-            with errors.gathered():
-                refuse_absent(source.path, place=f"tasks.{task.name}.{split}")
-    errors.refuse()  # before the first file is read
-    corpora: dict[str, Corpus] = {}
-    for task, files in named:
-        with errors.gathered():
-            corpora[task.name] = load(task, files, tokenizer, on_progress=on_progress)
-    errors.refuse()
-    return corpora
 
 
 def _sources(

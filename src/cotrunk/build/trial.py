@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from cotrunk.build.checks import refuse_wrong_network, refuse_wrong_settings
+from cotrunk.build.corpora import corpora_of
 from cotrunk.build.heads import head_plans
 from cotrunk.build.plan import with_dropout
 from cotrunk.build.prepare import use_threads
 from cotrunk.build.resume import differences
-from cotrunk.build.sources import corpora_of, sources_of
+from cotrunk.build.sources import sources_of
 from cotrunk.build.stage import steps_of, stream_of
 from cotrunk.build.tasks import bound_tasks, fitted_tasks, tasks_of
 from cotrunk.config import presets

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
+from cotrunk.build.corpora import corpora_of
 from cotrunk.build.load import load_model
-from cotrunk.build.sources import corpora_of
 from cotrunk.cli import report
 from cotrunk.cli.terminal import tables
 from cotrunk.cli.terminal.output import Document, say

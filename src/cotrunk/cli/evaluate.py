@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cotrunk.build.sources import corpora_of
+from cotrunk.build.corpora import corpora_of
 from cotrunk.cli.terminal import progress, tables
 from cotrunk.cli.terminal.output import Document, out, say
 from cotrunk.cli.trained import chosen_tasks, load_run

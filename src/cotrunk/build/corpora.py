@@ -1,0 +1,46 @@
+"""Sources -> tokenised rows. Apart from the sources, because `cotrunk plan` needs no tokens."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from tokenizers import Tokenizer
+
+from cotrunk.build.sources import Sources, refuse_absent
+from cotrunk.data.reading.examples import Source
+from cotrunk.data.tokens.cache import Corpus, load_corpus
+from cotrunk.errors import Errors
+from cotrunk.kinds.task import Task
+from cotrunk.progress import OnProgress, ignore_progress
+
+
+class LoadCorpus(Protocol):
+    """Tokenises the files of a task, or finds them tokenised."""
+
+    def __call__(
+        self, task: Task, source: Sequence[Source], tokenizer: Tokenizer, *, on_progress: OnProgress
+    ) -> Corpus: ...
+
+
+def corpora_of(
+    sources: Sources,
+    split: str,
+    tasks: Sequence[Task],
+    tokenizer: Tokenizer,
+    *,
+    load: LoadCorpus = load_corpus,
+    on_progress: OnProgress = ignore_progress,
+) -> dict[str, Corpus]:
+    """The tokenised rows of every task with a file for the split; reports all errors at once."""
+    named = [(task, sources[split][task.name]) for task in tasks if task.name in sources[split]]
+    errors = Errors()
+    for task, files in named:
+        for source in files:
+            with errors.gathered():
+                refuse_absent(source.path, place=f"tasks.{task.name}.{split}")
+    errors.refuse()  # before the first file is read
+    corpora: dict[str, Corpus] = {}
+    for task, files in named:
+        with errors.gathered():
+            corpora[task.name] = load(task, files, tokenizer, on_progress=on_progress)
+    errors.refuse()
+    return corpora
