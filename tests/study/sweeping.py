@@ -13,7 +13,7 @@ SWEEP = """
 base = "toy.toml"
 max_concurrent = 2
 [overrides]
-"train.epochs" = 2
+"train.epochs" = 4
 [axes]
 "train.lr" = [0.001, 0.01, 0.1]
 """

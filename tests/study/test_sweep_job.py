@@ -7,6 +7,7 @@ import sys
 from cotrunk.runs.folder import RunFolder
 from cotrunk.study.sweep.engines.ray import make_scratch
 from cotrunk.study.sweep.job import Job, run_job
+from cotrunk.study.sweep.nursery import nursery
 from cotrunk.study.sweep.state import TRIAL, read_record
 
 
@@ -16,7 +17,12 @@ def test_an_old_error_does_not_end_a_trial_that_is_tried_again(tmp_path, monkeyp
     job = Job(str(tmp_path), {}, str(tmp_path), "sweep.toml", 0, {"train.lr": 1}, 3, 1, "mean")
     run.write_document(TRIAL, {**job.record, "error": "the disk was full", "stopped": 4})
     monkeypatch.setattr(sys, "path", [])
-    run_job(job, lambda: False)
+    nursery.cache_clear()  # one that was opened before can import everything
+    try:
+        run_job(job, lambda: False)
+    finally:
+        nursery(job.threads).close()
+        nursery.cache_clear()
     record = read_record(run)
     assert "ended 3 times" in record["error"]
     assert {key: record[key] for key in job.record} == job.record

@@ -17,10 +17,10 @@ from sweeping import command, finished, results, run, trials_running, write_swee
 from toy import TOY, sentence, write_rows
 
 pytestmark = [
-    pytest.mark.slow,  # every trial is a process that imports torch
+    pytest.mark.slow,  # every trial is a process
     pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc"),
 ]
-PAUSE = 0.2  # between looks at /proc, which would keep a core busy
+PAUSE = 0.05  # between looks at /proc, which would keep a core busy
 SCORES = {"run", "choices", "seed", "state", "scores", "overall"}
 
 
@@ -130,7 +130,7 @@ def kill_a_trial(file: Path, out: Path, engine: str) -> dict[str, Any]:
 def is_trial(pid: int) -> bool:
     """The parent of a trial also holds its log open."""
     try:
-        return b"study.sweep.worker" in (Path("/proc") / str(pid) / "cmdline").read_bytes()
+        return b"study.sweep.nursery" in (Path("/proc") / str(pid) / "cmdline").read_bytes()
     except OSError:
         return False
 

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from cotrunk.runs.folder import RunFolder
+from cotrunk.study.sweep.nursery import Forked, nursery
 from cotrunk.study.sweep.state import ENDS, TRIAL, read_record
 
 ATTEMPTS = 3
 """How often a trial is started before it counts as failed, if its process dies each time."""
 POLL_SECONDS = 0.1
-# Modules are imported from the caller's sys.path; its main script is not run.
-START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-START += "from cotrunk.study.sweep.worker import main; main()"
+ALONE = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+ALONE += "from cotrunk.study.sweep.worker import main; main()"
 LOG = "trial.log"
 
 
@@ -102,22 +102,24 @@ def _run_once(job: Job, run: RunFolder, should_stop: Callable[[], bool]) -> tupl
                 stopped = True
                 _send(process.stdin, "stop")
             time.sleep(POLL_SECONDS)
+    assert process.returncode is not None
     return process.returncode, stopped
 
 
-def _process(job: Job, log: IO[bytes]) -> "subprocess.Popen[bytes]":
+def _process(job: Job, log: IO[bytes]) -> "Forked | subprocess.Popen[bytes]":
     """Its standard input is our life line: when we die it is closed, and the trial ends.
 
     A session of its own, because Ctrl-C must not reach it before we say how to stop.
     """
-    threads = str(job.threads)
+    if sys.platform == "linux":  # elsewhere a fork of a process that has imported torch may crash
+        return nursery(job.threads).start(log)
     return subprocess.Popen(
-        [sys.executable, "-c", START, json.dumps(sys.path)],
+        [sys.executable, "-c", ALONE, json.dumps(sys.path)],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=log,
         start_new_session=True,
-        env={**os.environ, "OMP_NUM_THREADS": threads},
+        env={**os.environ, "OMP_NUM_THREADS": str(job.threads)},
     )
 
 
