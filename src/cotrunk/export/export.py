@@ -1,0 +1,215 @@
+"""A run's tasks in the format of another library, checked there before they are in place."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from cotrunk.errors import UserError, complaints
+from cotrunk.export.card import Use, write_card
+from cotrunk.export.check import CheckRows, largest_difference, refuse_difference, rows_to_check
+from cotrunk.export.peers import Format, quieten_transformers
+from cotrunk.export.to_onnx import Session, graph_of, to_int8, write_graph
+from cotrunk.export.to_sentence_transformers import (
+    Chain,
+    as_chain,
+    chain_outputs,
+    our_vectors,
+    texts_of,
+    write_chain,
+)
+from cotrunk.export.to_transformers import as_classifier, classifier_outputs, write_classifier
+from cotrunk.files import new_folder
+from cotrunk.infer.model import Model
+from cotrunk.infer.predictor import Predictor
+
+
+@dataclass(frozen=True)
+class Request:
+    """``which``: best, final or best-TASK of the run folder ``run``."""
+
+    run: Path
+    which: str
+    to: Format
+    tasks: Sequence[str]
+    folder: Path
+    int8: bool = False
+
+
+@dataclass(frozen=True)
+class Exported:
+    """One task; ``difference`` is the largest to the run's own outputs, on ``rows``.
+
+    ``changed``: what int8 changed, a share of the answers or the mean distance of scores.
+    """
+
+    task: str
+    folder: Path
+    opens_with: str
+    rows: str
+    difference: float
+    changed: float | None = field(default=None)
+
+
+def export(model: Model, request: Request) -> list[Exported]:
+    """Write the tasks of a request; refuses all that the format cannot hold at once."""
+    _refuse_unfit(model, request)
+    with new_folder(request.folder) as beside:
+        if request.to == "onnx":
+            found = _export_graph(model, request, beside)
+        else:
+            quieten_transformers()
+            found = [_export_task(model, request, task, beside) for task in request.tasks]
+    return found
+
+
+def _refuse_unfit(model: Model, request: Request) -> None:
+    makers: dict[Format, Callable[[str], object]] = {
+        "transformers": partial(as_classifier, model),
+        "sentence-transformers": partial(as_chain, model),
+        "onnx": lambda task: graph_of(model, [task]),
+    }
+    wrong = []
+    for task in request.tasks:
+        if not model.network.tasks[task].labels.can_answer:
+            wrong.append(f"task {task}: makes no predictions, it is only trained on")
+            continue
+        if reasons := complaints(partial(makers[request.to], task)):
+            others = [
+                f"--to {to}"
+                for to, make in makers.items()
+                if to == "onnx" or (to != request.to and not complaints(partial(make, task)))
+            ]
+            can = " or ".join(others) if request.to != "onnx" else ""
+            hint = f"; {can} can" if can else ""
+            wrong.append(f"task {task}: cannot be exported to {request.to}: {reasons[0]}{hint}")
+    if wrong:
+        raise UserError(*wrong)
+
+
+def _export_task(model: Model, request: Request, task: str, beside: Path) -> Exported:
+    """DIR itself for one task, DIR/TASK for several."""
+    several = len(request.tasks) > 1
+    folder, place = (beside / task, request.folder / task) if several else (beside, request.folder)
+    folder.mkdir(exist_ok=True)
+    checked = rows_to_check(model, task)
+    make = _classifier if request.to == "transformers" else _chain
+    opens_with, difference, code = make(model, task, checked, folder)
+    refuse_difference(task, request.to, checked, difference)
+    is_classifier = opens_with.startswith("AutoModelFor")
+    about_tokens = model.network.tasks[task].is_about_tokens
+    pipeline = "token-classification" if about_tokens else "text-classification"
+    use = Use(
+        library=request.to,
+        pipeline=pipeline if is_classifier else PIPELINES[opens_with],
+        code=code.format(place.name),
+        checked=[_said(task, request.to, checked, difference)],
+    )
+    write_card(request.run, request.which, [task], use, folder)
+    return Exported(task, place, opens_with, checked.what, difference)
+
+
+PIPELINES = {"SentenceTransformer": "sentence-similarity", "CrossEncoder": "text-ranking"}
+
+
+def _classifier(
+    model: Model, task: str, checked: CheckRows, folder: Path
+) -> tuple[str, float, str]:
+    classifier = as_classifier(model, task)
+    write_classifier(classifier, model, task, folder)
+    words = model.network.tasks[task].labels.reads_words
+    theirs = classifier_outputs(folder, classifier.opens_with, checked.rows, words=words)
+    difference = largest_difference(_ours(model, task, checked), theirs)
+    return classifier.opens_with, difference, _classifier_code(model, task)
+
+
+def _classifier_code(model: Model, task: str) -> str:
+    about = model.network.tasks[task]
+    kind = "token-classification" if about.is_about_tokens else "text-classification"
+    text = '{{"text": "...", "text_pair": "..."}}' if about.texts == 2 else '"..."'
+    return (
+        "from transformers import pipeline\n"
+        f'answer = pipeline("{kind}", model="{{0}}")\n'
+        f"print(answer({text}))"
+    )
+
+
+def _chain(model: Model, task: str, checked: CheckRows, folder: Path) -> tuple[str, float, str]:
+    chain: Chain = as_chain(model, task)
+    write_chain(chain, model, task, folder)
+    theirs = chain_outputs(folder, chain, checked.rows)
+    if chain.scores_pairs:
+        ours = _ours(model, task, checked)
+    else:
+        ours = our_vectors(model, task, texts_of(checked.rows))
+    call = 'predict([("...", "...")])' if chain.scores_pairs else 'encode(["..."])'
+    code = (
+        f"from sentence_transformers import {chain.opens_with}\n"
+        f'model = {chain.opens_with}("{{0}}")\n'
+        f"print(model.{call})"
+    )
+    return chain.opens_with, largest_difference(ours, theirs), code
+
+
+def _ours(model: Model, task: str, checked: CheckRows) -> np.ndarray:
+    return Predictor(model).output_rows([task], checked.rows)[0][task]
+
+
+def _export_graph(model: Model, request: Request, beside: Path) -> list[Exported]:
+    write_graph(model, request.tasks, beside)
+    session, found = Session(beside), []
+    rows = {task: rows_to_check(model, task) for task in request.tasks}
+    ours = {task: _ours(model, task, rows[task]) for task in request.tasks}
+    for task in request.tasks:
+        theirs = session.outputs(model, task, rows[task].rows)
+        difference = largest_difference(ours[task], theirs)
+        refuse_difference(task, "onnxruntime", rows[task], difference)
+        found.append(Exported(task, request.folder, "onnxruntime", rows[task].what, difference))
+    checked = [_said(e.task, "onnxruntime", rows[e.task], e.difference) for e in found]
+    if request.int8:
+        to_int8(beside)
+        found = _with_int8(model, found, ours, rows, Session(beside))
+        checked += [_said_int8(model, one) for one in found]
+    use = Use(
+        library="onnx",
+        pipeline="text-classification",
+        code="from example import outputs  # example.py, in this folder\n"
+        f'print(outputs("{request.tasks[0]}", ["..."]))',
+        checked=checked,
+        notes=["Inputs are padded on the right."],
+    )
+    write_card(request.run, request.which, request.tasks, use, beside)
+    return found
+
+
+def _with_int8(
+    model: Model,
+    found: Sequence[Exported],
+    ours: dict[str, np.ndarray],
+    rows: dict[str, CheckRows],
+    session: Session,
+) -> list[Exported]:
+    changed = []
+    for one in found:
+        rough = session.outputs(model, one.task, rows[one.task].rows)
+        labels = model.network.tasks[one.task].labels
+        share = labels.changed(ours[one.task], rough)
+        changed.append(
+            Exported(one.task, one.folder, one.opens_with, one.rows, one.difference, share)
+        )
+    return changed
+
+
+def _said(task: str, library: str, checked: CheckRows, difference: float) -> str:
+    return (
+        f"{task}: {library} computes the run's outputs on {checked.what} "
+        f"(largest difference {difference:.1e})."
+    )
+
+
+def _said_int8(model: Model, one: Exported) -> str:
+    is_share = model.network.tasks[one.task].labels.change_is == "share"
+    changed = f"{one.changed:.1%} of the answers" if is_share else f"scores by {one.changed:.3f}"
+    return f"{one.task}: 8-bit weights change {changed} on {one.rows}."
