@@ -18,8 +18,10 @@ def export_run(arguments: Namespace) -> Document:
     folder = Path(arguments.output)
     if arguments.int8 and arguments.to != "onnx":
         raise UserError(f"--int8: --to {arguments.to} has no 8-bit weights; use --to onnx")
+    if arguments.keep_lora and arguments.to != "transformers":
+        raise UserError(f"--keep-lora: --to {arguments.to} merges adapters; use --to transformers")
     _refuse_bad_folder(folder)
-    refuse_missing(arguments.to)
+    refuse_missing(arguments.to, *(["peft"] if arguments.keep_lora else []))
     model = load_run(Path(arguments.folder), arguments, device="cpu")
     request = Request(
         run=Path(arguments.folder),
@@ -28,6 +30,7 @@ def export_run(arguments: Namespace) -> Document:
         tasks=_tasks(arguments, model),
         folder=folder,
         int8=arguments.int8,
+        keep_lora=arguments.keep_lora,
     )
     with terminable():
         found = export(model, request)

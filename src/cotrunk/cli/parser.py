@@ -306,6 +306,11 @@ def _add_export(commands: Commands) -> None:
     )
     _which(export)
     export.add_argument("--int8", action="store_true", help="8-bit weights, for --to onnx")
+    export.add_argument(
+        "--keep-lora",
+        action="store_true",
+        help="low-rank adapters as a peft adapter instead of merged, for --to transformers",
+    )
 
 
 def _set(command: argparse.ArgumentParser) -> None:

@@ -92,7 +92,7 @@ def _sections(
     ]
     drawing = draw_owners(saved.plan, saved.reads)
     return [
-        f"## Scores\n\n{table}\n\nThe best epoch was chosen on these rows, so expect a little less.",
+        f"## Scores\n\n{table}\n\nThe best epoch was chosen on these rows.",
         "## Data\n\n" + "\n".join(files),
         f"## Plan\n\nThe network of the run; tasks in one box share a copy.\n\n```\n{drawing}\n```",
         f"## Cost\n\n{_cost(run)}",

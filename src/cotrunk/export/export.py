@@ -4,10 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 
 from cotrunk.errors import UserError, complaints
+from cotrunk.export.adapter import refuse_without_adapters
 from cotrunk.export.card import Use, write_card
 from cotrunk.export.check import CheckRows, largest_difference, refuse_difference, rows_to_check
 from cotrunk.export.peers import Format, quieten_transformers
@@ -20,7 +22,12 @@ from cotrunk.export.to_sentence_transformers import (
     texts_of,
     write_chain,
 )
-from cotrunk.export.to_transformers import as_classifier, classifier_outputs, write_classifier
+from cotrunk.export.to_transformers import (
+    Classifier,
+    as_classifier,
+    classifier_outputs,
+    write_classifier,
+)
 from cotrunk.files import new_folder
 from cotrunk.infer.model import Model
 from cotrunk.infer.predictor import Predictor
@@ -36,6 +43,7 @@ class Request:
     tasks: Sequence[str]
     folder: Path
     int8: bool = False
+    keep_lora: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,6 +63,8 @@ class Exported:
 
 def export(model: Model, request: Request) -> list[Exported]:
     """Write the tasks of a request; refuses all that the format cannot hold at once."""
+    if request.keep_lora:
+        refuse_without_adapters(model.network)
     _refuse_unfit(model, request)
     with new_folder(request.folder) as beside:
         if request.to == "onnx":
@@ -66,27 +76,36 @@ def export(model: Model, request: Request) -> list[Exported]:
 
 
 def _refuse_unfit(model: Model, request: Request) -> None:
-    makers: dict[Format, Callable[[str], object]] = {
-        "transformers": partial(as_classifier, model),
-        "sentence-transformers": partial(as_chain, model),
-        "onnx": lambda task: graph_of(model, [task]),
-    }
     wrong = []
     for task in request.tasks:
         if not model.network.tasks[task].labels.can_answer:
             wrong.append(f"task {task}: makes no predictions, it is only trained on")
-            continue
-        if reasons := complaints(partial(makers[request.to], task)):
-            others = [
-                f"--to {to}"
-                for to, make in makers.items()
-                if to == "onnx" or (to != request.to and not complaints(partial(make, task)))
-            ]
-            can = " or ".join(others) if request.to != "onnx" else ""
-            hint = f"; {can} can" if can else ""
-            wrong.append(f"task {task}: cannot be exported to {request.to}: {reasons[0]}{hint}")
+        elif reason := _reason_against(model, task, request.to):
+            wrong.append(f"task {task}: {reason}{_formats_that_can(model, task, request.to)}")
     if wrong:
         raise UserError(*wrong)
+
+
+def _reason_against(model: Model, task: str, to: Format) -> str:
+    """Why a format cannot hold a task, or ""."""
+    makers: dict[Format, Callable[[Model, str], object]] = {
+        "transformers": as_classifier,
+        "sentence-transformers": as_chain,
+        "onnx": lambda model, task: graph_of(model, [task]),
+    }
+    return "".join(complaints(partial(makers[to], model, task))[:1])
+
+
+def _formats_that_can(model: Model, task: str, to: Format) -> str:
+    can = [
+        f"--to {other}"
+        for other in get_args(Format)
+        if other != to and not _reason_against(model, task, other)
+    ]
+    vectors = model.pair_formats[task]
+    if "--to sentence-transformers" in can and not (vectors.texts == 2 and vectors.joined):
+        can[can.index("--to sentence-transformers")] += " (its vectors)"
+    return f"; use {' or '.join(can)}" if can else ""
 
 
 def _export_task(model: Model, request: Request, task: str, beside: Path) -> Exported:
@@ -95,8 +114,12 @@ def _export_task(model: Model, request: Request, task: str, beside: Path) -> Exp
     folder, place = (beside / task, request.folder / task) if several else (beside, request.folder)
     folder.mkdir(exist_ok=True)
     checked = rows_to_check(model, task)
-    make = _classifier if request.to == "transformers" else _chain
-    opens_with, difference, code = make(model, task, checked, folder)
+    if request.to == "transformers":
+        opens_with, difference, code = _classifier(
+            model, task, checked, folder, keep_lora=request.keep_lora
+        )
+    else:
+        opens_with, difference, code = _chain(model, task, checked, folder)
     refuse_difference(task, request.to, checked, difference)
     is_classifier = opens_with.startswith("AutoModelFor")
     about_tokens = model.network.tasks[task].is_about_tokens
@@ -115,14 +138,23 @@ PIPELINES = {"SentenceTransformer": "sentence-similarity", "CrossEncoder": "text
 
 
 def _classifier(
-    model: Model, task: str, checked: CheckRows, folder: Path
+    model: Model, task: str, checked: CheckRows, folder: Path, *, keep_lora: bool
 ) -> tuple[str, float, str]:
-    classifier = as_classifier(model, task)
-    write_classifier(classifier, model, task, folder)
+    classifier = as_classifier(model, task, keep_lora=keep_lora)
+    write_classifier(classifier, model, task, folder, keep_lora=keep_lora)
     words = model.network.tasks[task].labels.reads_words
     theirs = classifier_outputs(folder, classifier.opens_with, checked.rows, words=words)
     difference = largest_difference(_ours(model, task, checked), theirs)
-    return classifier.opens_with, difference, _classifier_code(model, task)
+    code = _adapter_code(classifier) if keep_lora else _classifier_code(model, task)
+    return classifier.opens_with, difference, code
+
+
+def _adapter_code(classifier: Classifier) -> str:
+    return (
+        f"from transformers import {classifier.opens_with}; from peft import PeftModel\n"
+        f'model = {classifier.opens_with}.from_pretrained("{{0}}")\n'
+        'model = PeftModel.from_pretrained(model, "{0}/adapter")'
+    )
 
 
 def _classifier_code(model: Model, task: str) -> str:

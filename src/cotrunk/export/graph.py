@@ -4,13 +4,10 @@ Shapes: B sequences, L longest sequence, D width.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 from torch import Tensor, nn
-
-if TYPE_CHECKING:
-    from onnx import ModelProto, NodeProto
 
 OPSET, IR_VERSION = 20, 9
 """Gelu is an operation since opset 20, which onnxruntime reads since 1.17."""
@@ -22,7 +19,7 @@ class Graph:
     """Values are known by name. Names of inner values contain a slash, so that none is a task's."""
 
     def __init__(self) -> None:
-        self.nodes: list[NodeProto] = []
+        self.nodes: list[Any] = []
         self.constants: dict[str, np.ndarray] = {}
 
     def add(self, operation: str, *inputs: str, attributes: Attributes = NO_ATTRIBUTES) -> str:
@@ -85,10 +82,11 @@ class Graph:
     def slice(self, x: str, start: str, end: str, *, axis: int) -> str:
         return self.add("Slice", x, start, end, self.numbers(axis))
 
-    def model(
-        self, inputs: Sequence[str], outputs: Mapping[str, Sequence[int | str]]
-    ) -> "ModelProto":
-        """``inputs`` are [B, L] whole numbers; ``outputs`` are floats of the given shapes."""
+    def model(self, inputs: Sequence[str], outputs: Mapping[str, Sequence[int | str]]) -> Any:
+        """A ``ModelProto``.
+
+        ``inputs`` are whole numbers of shape [B, L], ``outputs`` floats of the given shapes.
+        """
         from onnx import TensorProto, helper, numpy_helper
 
         read = [helper.make_tensor_value_info(i, TensorProto.INT64, ["B", "L"]) for i in inputs]

@@ -13,9 +13,9 @@ PACKAGES: dict[Format, tuple[str, ...]] = {
 }
 
 
-def refuse_missing(to: Format) -> None:
+def refuse_missing(to: Format, *more: str) -> None:
     """Every export is checked by the library it is for, so that must be installed."""
-    missing = [name for name in PACKAGES[to] if find_spec(name) is None]
+    missing = [name for name in (*PACKAGES[to], *more) if find_spec(name) is None]
     if missing:
         raise UserError(
             f"--to {to}: checks the export with the package {missing[0]}, which is not "

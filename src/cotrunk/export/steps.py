@@ -31,8 +31,8 @@ class Step:
         return len(self.bias)
 
 
-def encoder_tensors(network: Network, task: str) -> dict[str, Tensor]:
-    """The embeddings and layers that a task sees, with low-rank adapters merged."""
+def encoder_tensors(network: Network, task: str, *, keep_lora: bool = False) -> dict[str, Tensor]:
+    """The embeddings and layers that a task sees, with low-rank adapters merged or left out."""
     plan = network.plan
     if plan.acting("beside"):
         raise UserError("its layers have projected attention beside them (sharing.pal)")
@@ -42,7 +42,7 @@ def encoder_tensors(network: Network, task: str) -> dict[str, Tensor]:
     for place in plan.acting("embed", "layer"):
         module = network.owned[place.name].copy_of(task)
         inside = None if place.depth is None else plan.inside(place.depth)
-        if inside is not None:
+        if inside is not None and not keep_lora:
             module, adapter = deepcopy(module), network.owned[inside.name].copy_of(task)
             assert isinstance(module, Layer)
             assert isinstance(adapter, LowRank)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from tokenizers import Tokenizer
@@ -19,16 +19,13 @@ from cotrunk.files import write_whole
 from cotrunk.infer.model import Model
 from cotrunk.runs.checkpoint import to_json
 
-if TYPE_CHECKING:
-    from onnx import ModelProto
-
 MODEL, FLOAT_MODEL = "model.onnx", "float.onnx"
 MOST_BYTES = 3 * 2**29
 """Larger weights are stored beside the graph: a file of the format holds at most 2 GB."""
 
 
-def graph_of(model: Model, tasks: Sequence[str]) -> "ModelProto":
-    """One output per task; what several tasks share is in the graph once."""
+def graph_of(model: Model, tasks: Sequence[str]) -> Any:
+    """A ``ModelProto`` with one output per task; what several tasks share is in the graph once."""
     network, graph = model.network, Graph()
     encoder = EncoderGraph(graph, network)
     if taken := [task for task in tasks if task in encoder.inputs]:

@@ -103,7 +103,9 @@ def write_chain(chain: Chain, model: Model, task: str, folder: Path) -> None:
     _write(folder / "config.json", config_from_shape(shape) | {"dtype": "float32"})
     _write(folder / "modules.json", entries)
     _write(folder / "config_sentence_transformers.json", _settings(chain, model, task))
-    _write(folder / "sentence_bert_config.json", TOKEN_EMBEDDINGS)
+    # Unused, the library's own pooler would start with random weights, and warn about it.
+    unused = {"model_args": {"add_pooling_layer": False}} if shape.pooler else {}
+    _write(folder / "sentence_bert_config.json", TOKEN_EMBEDDINGS | unused)
     pooling = {"embedding_dimension": shape.width, "pooling_mode": chain.pooling}
     _write(folder / "1_Pooling" / "config.json", pooling)
     for number, step in enumerate(chain.steps, 2):
@@ -150,7 +152,9 @@ def chain_outputs(folder: Path, chain: Chain, rows: Sequence[tuple[Text, ...]]) 
     """What sentence-transformers computes: outputs of pairs, or the vectors of all texts."""
     import sentence_transformers
 
-    opened: Any = getattr(sentence_transformers, chain.opens_with)(str(folder), device="cpu")
+    opened: Any = getattr(sentence_transformers, chain.opens_with)(
+        str(folder), device="cpu", local_files_only=True
+    )
     if not chain.scores_pairs:
         return opened.encode(texts_of(rows), batch_size=BATCH)
     scores: np.ndarray = opened.predict(

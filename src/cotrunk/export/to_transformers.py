@@ -11,6 +11,8 @@ from torch import Tensor
 
 from cotrunk.data.reading.splits import Text
 from cotrunk.errors import UserError
+from cotrunk.export.adapter import FOLDER as ADAPTER
+from cotrunk.export.adapter import write_adapter
 from cotrunk.export.steps import Step, described, encoder_tensors, head_steps, vector_steps
 from cotrunk.export.tokenizer_files import write_tokenizer
 from cotrunk.files import write_whole
@@ -55,13 +57,13 @@ class Classifier:
     tensors: dict[str, Tensor]
 
 
-def as_classifier(model: Model, task: str) -> Classifier:
+def as_classifier(model: Model, task: str, *, keep_lora: bool = False) -> Classifier:
     """A task as a model of transformers; a ``UserError`` says why it cannot be one."""
     network, shape = model.network, model.network.shape
     about_tokens = network.tasks[task].is_about_tokens
     name = "TokenClassification" if about_tokens else "SequenceClassification"
     library_class = f"{CLASSES[shape.family]}For{name}"
-    encoder = to_hugging_face(encoder_tensors(network, task), shape)
+    encoder = to_hugging_face(encoder_tensors(network, task, keep_lora=keep_lora), shape)
     make = _token_head if about_tokens else _sequence_head
     tensors = {f"{shape.family}.{name}": tensor for name, tensor in encoder.items()}
     tensors |= make(model, task, library_class)
@@ -70,11 +72,15 @@ def as_classifier(model: Model, task: str) -> Classifier:
     )
 
 
-def write_classifier(classifier: Classifier, model: Model, task: str, folder: Path) -> None:
+def write_classifier(
+    classifier: Classifier, model: Model, task: str, folder: Path, *, keep_lora: bool = False
+) -> None:
     tensors = {name: tensor.contiguous() for name, tensor in classifier.tensors.items()}
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
     write_whole(folder / "config.json", to_json(classifier.config))
     write_tokenizer(model, task, folder)
+    if keep_lora:
+        write_adapter(model.network, task, folder / ADAPTER)
 
 
 def classifier_outputs(
@@ -83,8 +89,13 @@ def classifier_outputs(
     """The logits that transformers itself computes from the texts of some rows."""
     import transformers
 
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    opened = getattr(transformers, opens_with).from_pretrained(folder).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    opened = getattr(transformers, opens_with).from_pretrained(folder, local_files_only=True)
+    if (folder / ADAPTER).is_dir():
+        from peft import PeftModel
+
+        opened = PeftModel.from_pretrained(opened, folder / ADAPTER)
+    opened.eval()
     found = [
         part
         for first in range(0, len(rows), BATCH)

@@ -1,0 +1,143 @@
+"""Every scheme equals the run in the library it is exported to, or is refused by name."""
+
+import pytest
+from shipping import TASKS, exported, stirred, train, write_world
+
+from cotrunk.errors import UserError
+
+pytest.importorskip("onnxruntime")
+pytest.importorskip("sentence_transformers")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore"),  # of guards, and of other libraries
+]
+
+SEQUENCE, TOKENS = "AutoModelForSequenceClassification", "AutoModelForTokenClassification"
+VECTORS, PAIRS = "SentenceTransformer", "CrossEncoder"
+POOLER = 'encoder.pooling="pooler"'
+TWO_LAYERS = [f"tasks.{task}.head={{depth=2, width=32}}" for task in ("mood", "same", "alike")]
+
+# Scheme -> encoder, settings, and for some tasks what opens them, or a part of the refusal.
+SCHEMES = {
+    "1-bert": (
+        "tiny",
+        ["sharing.encoder=S2"],
+        {"mood": ('found pooling = "mean"', VECTORS), "same": ('"mean"; use --to', PAIRS)},
+    ),
+    "hybrid": (
+        "tiny-roberta",
+        ["sharing.encoder=S1 I1", POOLER],
+        {"same": (SEQUENCE, PAIRS), "names": (TOKENS, "labels words")},
+    ),
+    "lora": (
+        "tiny",
+        ["sharing.lora.who=I", "sharing.encoder=S2", POOLER],
+        {"alike": (SEQUENCE, PAIRS)},
+    ),
+    "lora like its layers": (
+        "tiny-distilbert",
+        ["sharing.lora.who=I", "sharing.encoder=I2"],
+        {"names": (TOKENS, "labels words")},
+    ),
+    "pals": (
+        "tiny-distilbert",
+        [
+            "sharing.pal.size=8",
+            "sharing.pal.heads=2",
+            "sharing.encoder=S2",
+            'encoder.pooling="cls"',
+        ],
+        {"mood": ("sharing.pal", "sharing.pal"), "names": ("sharing.pal", "labels words")},
+    ),
+    "progressive": (
+        "tiny-roberta",
+        [
+            POOLER,
+            'tasks.same.reads=["mood"]',
+            'tasks.alike.reads=["mood", "same"]',
+            'tasks.alike.reading.what="probabilities"',
+        ],
+        {"mood": (SEQUENCE, VECTORS), "same": ("reads the outputs of mood", "reads the outputs")},
+    ),
+    "neck": (
+        "tiny",
+        ["sharing.neck=S-I", 'encoder.pooling="max"'],
+        {"mood": ('"max"', VECTORS), "names": ("one linear layer", "labels words")},
+    ),
+    "norm": (
+        "tiny",
+        ['sharing.pooled_norm="S"', POOLER],
+        {"mood": ("sharing.pooled_norm", "sharing.pooled_norm")},
+    ),
+    "apart": (
+        "tiny-distilbert",
+        [
+            'tasks.same.pair="all"',
+            'tasks.alike.pair="cosine"',
+            "tasks.alike.head.projection=true",
+            'tasks.mood.pooling="sum"',
+        ],
+        {"alike": ('pair = "cosine"', VECTORS), "mood": ('"sum"; use --to onnx', '"sum"')},
+    ),
+    "apart, reading": (
+        "tiny-roberta",
+        [
+            'tasks.same.pair="concat"',
+            'tasks.alike.pair="difference"',
+            'tasks.same.reads=["mood"]',
+            'tasks.alike.reads=["mood", "same"]',
+            'tasks.alike.reading.combine="attention"',
+        ],
+        {},
+    ),
+    "both orders": (
+        "tiny",
+        ["tasks.same.swap=true", "tasks.alike.segments=false", POOLER],
+        {"same": ("swap = true", "swap = true"), "alike": (SEQUENCE, PAIRS)},
+    ),
+    "two layers": (
+        "tiny-distilbert",
+        ['encoder.pooling="cls"', *TWO_LAYERS],
+        {"mood": (SEQUENCE, VECTORS), "same": (SEQUENCE, PAIRS)},
+    ),
+    "a tanh layer on the first token": (
+        "tiny",
+        ['encoder.pooling="cls"', *TWO_LAYERS, 'tasks.mood.head.activation="tanh"'],
+        {"mood": (SEQUENCE, VECTORS), "same": ("relu 32, 1", PAIRS)},
+    ),
+}
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_a_scheme_is_equal_in_every_format_or_refused(tmp_path, scheme):
+    family, changes, expected = SCHEMES[scheme]
+    run = train(write_world(tmp_path), f"encoder.weights=random:{family}", *changes)
+    model = stirred(run)
+    exported(model, run, "onnx", TASKS, tmp_path / "onnx")
+    for task, both in expected.items():
+        for to, what in zip(("transformers", "sentence-transformers"), both, strict=True):
+            folder = tmp_path / f"{to}-{task}"
+            if what in (SEQUENCE, TOKENS, VECTORS, PAIRS):
+                assert exported(model, run, to, [task], folder)[0].opens_with == what
+                continue
+            with pytest.raises(UserError, match=f"^task {task}: ") as refused:
+                exported(model, run, to, [task], folder)
+            (line,) = refused.value.lines
+            assert what in line
+            assert "--to onnx" in line
+            assert not folder.exists()
+
+
+def test_adapters_can_be_kept_for_peft(tmp_path):
+    changes = ["sharing.lora={who='I', on=['query', 'out', 'down'], layers=[1]}", POOLER]
+    run = train(write_world(tmp_path), *changes)
+    exported(stirred(run), run, "transformers", ["same"], tmp_path / "kept", keep_lora=True)
+    assert (tmp_path / "kept/adapter/adapter_model.safetensors").is_file()
+
+
+def test_minilm_with_mean_pooling_is_equal_as_vectors_pairs_and_graph(tmp_path):
+    run = train(write_world(tmp_path), "encoder.weights=minilm", "sharing.encoder=S3 I3")
+    model = stirred(run)
+    exported(model, run, "onnx", TASKS, tmp_path / "onnx")
+    exported(model, run, "sentence-transformers", ["mood", "same"], tmp_path / "sentences")
+    exported(model, run, "transformers", ["names"], tmp_path / "names")
