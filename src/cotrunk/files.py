@@ -98,7 +98,8 @@ def new_folder(folder: Path) -> Iterator[Path]:
 
     Unlike ``whole_folder`` it never replaces anything but an empty folder.
     """
-    beside = _beside(folder.resolve())
+    folder = folder.resolve()
+    beside = _beside(folder)
     beside.mkdir(parents=True)
     try:
         yield beside

@@ -66,7 +66,8 @@ def test_the_example_of_a_graph_needs_neither_torch_nor_cotrunk(run, call, tmp_p
     assert call("export", run, "--to", "onnx", "-o", folder)[0] == 0
     example = folder / "example.py"
     assert len(example.read_text().splitlines()) <= 40
-    code = "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0]); "
+    code = "import runpy, sys; sys.argv = sys.argv[1:]; "
+    code += "runpy.run_path(sys.argv[0], run_name='__main__'); "
     code += "sys.exit(bool({'torch', 'cotrunk', 'transformers'} & sys.modules.keys()))"
     expected = cotrunk.load(run).predict("mood", ["Good plot"])[0].probabilities
     for row in (["mood", "Good plot"], ["same", "a river", "tea"], ["names", "Tea's slow"]):

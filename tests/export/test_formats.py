@@ -4,6 +4,8 @@ import pytest
 from shipping import TASKS, exported, stirred, train, write_world
 
 from cotrunk.errors import UserError
+from cotrunk.export.to_onnx import Session, write_graph
+from cotrunk.infer.predictor import Predictor
 
 pytest.importorskip("onnxruntime")
 pytest.importorskip("sentence_transformers")
@@ -133,6 +135,17 @@ def test_adapters_can_be_kept_for_peft(tmp_path):
     run = train(write_world(tmp_path), *changes)
     exported(stirred(run), run, "transformers", ["same"], tmp_path / "kept", keep_lora=True)
     assert (tmp_path / "kept/adapter/adapter_model.safetensors").is_file()
+
+
+def test_a_single_text_is_answered_beside_tasks_about_pairs_of_texts(tmp_path):
+    run = train(write_world(tmp_path), 'tasks.same.pair="sum"', "tasks.alike.swap=true")
+    model, folder = stirred(run), tmp_path / "graph"
+    folder.mkdir()
+    write_graph(model, TASKS, folder, most_bytes=0)  # as large weights, in a file of their own
+    assert (folder / "model.onnx.data").is_file()
+    row = [("Good plot",)]
+    ours = Predictor(model).output_rows(["mood"], row)[0]["mood"]
+    assert Session(folder).outputs(model, "mood", row) == pytest.approx(ours, abs=1e-5)
 
 
 def test_minilm_with_mean_pooling_is_equal_as_vectors_pairs_and_graph(tmp_path):

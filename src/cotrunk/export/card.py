@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from cotrunk.build.saved_network import read_saved_network
-from cotrunk.errors import UserError
 from cotrunk.model.sharing.drawn import draw_owners
 from cotrunk.model.weights.locate import local_folder
 from cotrunk.runs.checkpoint import read_documents
@@ -61,7 +60,7 @@ def licence_of(weights: str, base: Path) -> str | None:
         if folder is None or not (folder / "README.md").is_file():
             return None
         found = ModelCard.load(folder / "README.md").data.to_dict().get("license")
-    except (UserError, OSError, ValueError):
+    except Exception:  # a card of others may be broken in any way
         return None
     return found if isinstance(found, str) else None
 

@@ -6,11 +6,11 @@ Shapes: B sequences, L longest sequence, D width, H heads.
 import math
 from collections.abc import Sequence
 from copy import deepcopy
+from functools import partial
 
 import torch
 from torch import nn
 
-from cotrunk.errors import UserError
 from cotrunk.export.graph import Graph
 from cotrunk.model.encoder.attention import QKV
 from cotrunk.model.encoder.embeddings import Embeddings
@@ -56,9 +56,7 @@ class EncoderGraph:
         tied = network.tied_tasks
         unchanged = {mine: x for group, x in pooled.items() if (mine := group & tied)}
         for place in network.on_vectors:
-            pooled = network.owned[place.name].route(
-                pooled, lambda copy, x, mine, place=place: self._on_vectors(place, copy, x, mine)
-            )
+            pooled = network.owned[place.name].route(pooled, partial(self._on_vectors, place))
         return {**pooled, **unchanged}
 
     def _pass(self, place: Place, states: Values) -> Values:
@@ -67,8 +65,7 @@ class EncoderGraph:
             return owned.route(
                 states, lambda copy, _, mine: self._embed(copy, prefix_of(place, mine))
             )
-        if place.acts == "tokens":
-            raise UserError(f"{place.name}: comes from an extension, which cannot be exported")
+        assert place.acts == "layer", f"{place.name} was not refused"
         return self._layer(place, states)
 
     def _embed(self, embeddings: nn.Module, prefix: str) -> str:
@@ -199,9 +196,7 @@ class EncoderGraph:
         g, prefix = self.graph, prefix_of(place, mine)
         if isinstance(module, NeckLayer):
             return g.add("Relu", g.linear(x, module.dense, f"{prefix}.dense"))
-        if isinstance(module, nn.LayerNorm):
-            return g.norm(x, module, prefix)
-        raise UserError(f"{place.name}: comes from an extension, which cannot be exported")
+        return g.norm(x, module, prefix)
 
 
 class _Delta:
@@ -232,6 +227,11 @@ class _Delta:
 def _pair(module: nn.Module) -> Pair:
     assert isinstance(module, Pair)
     return module
+
+
+def has_operation(module: nn.Module) -> bool:
+    """Whether a module between pooling and heads is one that ``EncoderGraph`` knows."""
+    return isinstance(module, NeckLayer | nn.LayerNorm)
 
 
 def group_of(place: Place, tasks: Group) -> Group:

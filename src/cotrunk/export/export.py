@@ -13,7 +13,7 @@ from cotrunk.export.adapter import refuse_without_adapters
 from cotrunk.export.card import Use, write_card
 from cotrunk.export.check import CheckRows, largest_difference, refuse_difference, rows_to_check
 from cotrunk.export.peers import Format, quieten_transformers
-from cotrunk.export.to_onnx import Session, graph_of, to_int8, write_graph
+from cotrunk.export.to_onnx import Session, refuse_unknown, to_int8, write_graph
 from cotrunk.export.to_sentence_transformers import (
     Chain,
     as_chain,
@@ -91,7 +91,7 @@ def _reason_against(model: Model, task: str, to: Format) -> str:
     makers: dict[Format, Callable[[Model, str], object]] = {
         "transformers": as_classifier,
         "sentence-transformers": as_chain,
-        "onnx": lambda model, task: graph_of(model, [task]),
+        "onnx": refuse_unknown,
     }
     return "".join(complaints(partial(makers[to], model, task))[:1])
 

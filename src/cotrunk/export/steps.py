@@ -11,11 +11,14 @@ from torch import Tensor, nn
 
 from cotrunk.errors import UserError
 from cotrunk.model.encoder.layer import Layer
+from cotrunk.model.head_plan import Pooling
 from cotrunk.model.heads import Head
 from cotrunk.model.sharing.low_rank import LowRank
 from cotrunk.model.sharing.merge import merge
 from cotrunk.model.sharing.neck import NeckLayer
 from cotrunk.model.sharing.network import Network
+
+THROUGH_POOLER: tuple[Pooling, ...] = ("pooler",)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +60,7 @@ def vector_steps(network: Network, task: str) -> list[Step]:
 
 
 def _vector_steps(network: Network, task: str) -> Iterator[Step]:
-    if network.head_plans[task].pooling == "pooler":
+    if network.head_plans[task].pooling in THROUGH_POOLER:
         (place,) = network.plan.acting("pool")
         yield _step(network.owned[place.name].copy_of(task), "tanh")
     for place in network.on_vectors:

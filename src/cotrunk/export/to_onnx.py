@@ -10,7 +10,7 @@ from tokenizers import Tokenizer
 
 from cotrunk.data.reading.splits import Text
 from cotrunk.errors import UserError
-from cotrunk.export.encoder_graph import EncoderGraph
+from cotrunk.export.encoder_graph import IDS, MASK, SEGMENTS, EncoderGraph, has_operation
 from cotrunk.export.graph import Graph
 from cotrunk.export.head_graph import HeadGraph
 from cotrunk.export.to_transformers import BATCH, first_pieces
@@ -24,31 +24,33 @@ MOST_BYTES = 3 * 2**29
 """Larger weights are stored beside the graph: a file of the format holds at most 2 GB."""
 
 
+def refuse_unknown(model: Model, task: str) -> None:
+    """The graph can hold everything but modules of extensions; names must differ."""
+    network = model.network
+    if task in (IDS, MASK, SEGMENTS):
+        raise UserError("an input of the graph has this name; rename the task")
+    new = list(network.plan.acting("tokens"))
+    new += [p for p in network.on_vectors if not has_operation(network.owned[p.name].copy_of(task))]
+    if new:
+        raise UserError(f"{new[0].name} comes from an extension, which cannot be exported")
+
+
 def graph_of(model: Model, tasks: Sequence[str]) -> Any:
     """A ``ModelProto`` with one output per task; what several tasks share is in the graph once."""
     network, graph = model.network, Graph()
     encoder = EncoderGraph(graph, network)
-    if taken := [task for task in tasks if task in encoder.inputs]:
-        raise UserError(f"task {taken[0]}: an input of the graph has this name; rename the task")
     pooled = encoder.pooled(network.needed_by(tasks))
     for task, value in HeadGraph(graph, model).answers(pooled, tasks).items():
         graph.name(value, task)
-    shapes = {
-        task: ["B", "L", network.tasks[task].outputs]
-        if network.tasks[task].is_about_tokens
-        else [_rows(model, task), network.tasks[task].outputs]
-        for task in tasks
-    }
-    return graph.model(encoder.inputs, shapes)
+    return graph.model(encoder.inputs, {task: _shape(model, task) for task in tasks})
 
 
-def _rows(model: Model, task: str) -> str:
-    return "B" if one_sequence_per_row(model, task) else "pairs"
-
-
-def one_sequence_per_row(model: Model, task: str) -> bool:
-    form = model.pair_formats[task]
-    return form.texts == 1 or (form.joined and not form.swapped)
+def _shape(model: Model, task: str) -> list[int | str]:
+    about, form = model.network.tasks[task], model.pair_formats[task]
+    if about.is_about_tokens:
+        return ["B", "L", about.outputs]
+    one_sequence_per_row = form.texts == 1 or (form.joined and not form.swapped)
+    return ["B" if one_sequence_per_row else "pairs", about.outputs]
 
 
 def write_graph(

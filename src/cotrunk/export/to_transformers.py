@@ -18,7 +18,7 @@ from cotrunk.export.tokenizer_files import write_tokenizer
 from cotrunk.files import write_whole
 from cotrunk.infer.model import Model
 from cotrunk.model.encoder.shape import Family, Shape, config_from_shape
-from cotrunk.model.sharing.network import Network
+from cotrunk.model.sharing.network import FIRST_ONLY, Network
 from cotrunk.model.weights.rename import to_hugging_face
 from cotrunk.runs.checkpoint import to_json
 
@@ -138,7 +138,7 @@ def _sequence_head(model: Model, task: str, library_class: str) -> dict[str, Ten
     steps = [*vector_steps(network, task), *head_steps(network, task)]
     family = shape.family
     between = [(step.activation, step.width) for step in steps[:-1]]
-    if pooling not in ("pooler", "cls"):
+    if pooling not in FIRST_ONLY:
         raise UserError(_holds_only(library_class, shape, f'pooling = "{pooling}"'))
     if between != [(BETWEEN[family], shape.width)] or steps[-1].activation != "none":
         found = f'pooling = "{pooling}" and, above the first token, layers of {described(steps)}'

@@ -19,7 +19,8 @@ def write_tokenizer(model: Model, task: str, folder: Path) -> None:
     names = ["input_ids", "attention_mask"]
     if _reads_segments(model) and form.segments:
         names.insert(1, "token_type_ids")
-    config = special_tokens(model.tokenizer) | {
+    config: dict[str, object] = {
+        **special_tokens(model.tokenizer),
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_max_length": form.max_tokens,
         "model_input_names": names,
@@ -39,7 +40,7 @@ def write_padding_tokenizer(model: Model, max_tokens: int, folder: Path) -> None
     write_whole(folder / "tokenizer.json", tokenizer.to_str(pretty=True).encode())
 
 
-def special_tokens(tokenizer: Tokenizer) -> dict[str, object]:
+def special_tokens(tokenizer: Tokenizer) -> dict[str, str]:
     """The tokens that have a role, by its name in transformers."""
     known = [
         (role, token) for table in (ROBERTA_TOKENS, BERT_TOKENS) for role, token in table.items()
