@@ -8,11 +8,13 @@ import numpy as np
 import torch
 
 import cotrunk
-from cotrunk.build.load import load_model
+from cotrunk.build.sources import sources_of, unlabelled_sources
+from cotrunk.config.settings import read_settings
 from cotrunk.export.check import TOLERANCE
 from cotrunk.export.export import Exported, Request, export
 from cotrunk.infer.model import Model
-from toy import sentence, write_toy
+from cotrunk.model.weights.pretrained import find, load_tokenizer
+from toy import prepared, sentence, write_toy
 
 TAGS = """
 [tasks.names]
@@ -50,20 +52,30 @@ def train(config: Path, *changes: str) -> Path:
     return run
 
 
-def stirred(run: Path) -> Model:
-    """The network of a run, with noise on all weights: some start at zero and would do nothing."""
-    model = load_model(run, device="cpu")
+def untrained(config: Path, *changes: str) -> Model:
+    """The network of a config, with noise on all weights, because some start at zero."""
+    overrides = [*SHORT, *changes]
+    settings = read_settings(config, overrides)
+    run = prepared(config, *overrides)
+    network, tasks = run.network, list(run.network.tasks.values())
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
-        for parameter in model.network.parameters():
+        for parameter in network.parameters():
             parameter.add_(0.1 * torch.randn(parameter.shape, generator=generator))
-    return model
+    return Model(
+        network,
+        load_tokenizer(find(settings.encoder.weights, base=config.parent)),
+        run.template,
+        run.pair_formats,
+        sources_of(settings, tasks, config.parent),
+        unlabelled_sources(settings),
+    )
 
 
 def exported(
     model: Model, run: Path, to: str, tasks: Sequence[str], folder: Path, *, keep_lora: bool = False
 ) -> list[Exported]:
-    """What was exported, which equals the run on its dev rows."""
+    """What was exported, which equals the model on its dev rows; ``run`` is that of the card."""
     found = export(model, Request(run, "best", to, tasks, folder, keep_lora=keep_lora))
     assert [one.task for one in found] == list(tasks)
     assert all(one.difference <= TOLERANCE and "dev row" in one.rows for one in found)

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from shipping import SHORT, train, write_world
+from shipping import SHORT
 
 import cotrunk
 from cotrunk.cli.main import main
@@ -18,13 +18,9 @@ pytest.importorskip("onnxruntime")
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory) -> Path:
-    """A run with a pooler, for reading only."""
-    with pytest.MonkeyPatch.context() as environment:
-        folder = tmp_path_factory.mktemp("exporting")
-        environment.setenv("COTRUNK_CACHE", str(folder / "cache"))
-        return train(write_world(folder), 'encoder.pooling="pooler"')
+@pytest.fixture
+def run(pooled_run) -> Path:
+    return pooled_run
 
 
 @pytest.fixture

@@ -1,10 +1,10 @@
 """Every scheme equals the run in the library it is exported to, or is refused by name."""
 
 import pytest
-from shipping import TASKS, exported, stirred, train, write_world
+from shipping import TASKS, exported, untrained
 
 from cotrunk.errors import UserError
-from cotrunk.export.to_onnx import Session, write_graph
+from cotrunk.export.to_onnx import Session, to_int8, write_graph
 from cotrunk.infer.predictor import Predictor
 
 pytest.importorskip("onnxruntime")
@@ -111,10 +111,10 @@ SCHEMES = {
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_a_scheme_is_equal_in_every_format_or_refused(tmp_path, scheme):
+def test_a_scheme_is_equal_in_every_format_or_refused(pooled_run, tmp_path, scheme):
     family, changes, expected = SCHEMES[scheme]
-    run = train(write_world(tmp_path), f"encoder.weights=random:{family}", *changes)
-    model = stirred(run)
+    config, run = pooled_run.with_name("toy.toml"), pooled_run
+    model = untrained(config, f"encoder.weights=random:{family}", *changes)
     exported(model, run, "onnx", TASKS, tmp_path / "onnx")
     for task, both in expected.items():
         for to, what in zip(("transformers", "sentence-transformers"), both, strict=True):
@@ -130,27 +130,30 @@ def test_a_scheme_is_equal_in_every_format_or_refused(tmp_path, scheme):
             assert not folder.exists()
 
 
-def test_adapters_can_be_kept_for_peft(tmp_path):
+def test_adapters_can_be_kept_for_peft(pooled_run, tmp_path):
     changes = ["sharing.lora={who='I', on=['query', 'out', 'down'], layers=[1]}", POOLER]
-    run = train(write_world(tmp_path), *changes)
-    exported(stirred(run), run, "transformers", ["same"], tmp_path / "kept", keep_lora=True)
+    model = untrained(pooled_run.with_name("toy.toml"), *changes)
+    exported(model, pooled_run, "transformers", ["same"], tmp_path / "kept", keep_lora=True)
     assert (tmp_path / "kept/adapter/adapter_model.safetensors").is_file()
 
 
-def test_a_single_text_is_answered_beside_tasks_about_pairs_of_texts(tmp_path):
-    run = train(write_world(tmp_path), 'tasks.same.pair="sum"', "tasks.alike.swap=true")
-    model, folder = stirred(run), tmp_path / "graph"
+def test_a_single_text_is_answered_beside_tasks_about_pairs_of_texts(pooled_run, tmp_path):
+    changes = ['tasks.same.pair="sum"', "tasks.alike.swap=true"]
+    model, folder = untrained(pooled_run.with_name("toy.toml"), *changes), tmp_path / "graph"
     folder.mkdir()
     write_graph(model, TASKS, folder, most_bytes=0)  # as large weights, in a file of their own
     assert (folder / "model.onnx.data").is_file()
     row = [("Good plot",)]
     ours = Predictor(model).output_rows(["mood"], row)[0]["mood"]
     assert Session(folder).outputs(model, "mood", row) == pytest.approx(ours, abs=1e-5)
+    to_int8(folder)
+    assert Session(folder).outputs(model, "mood", row) == pytest.approx(ours, abs=0.1 * ours.std())
 
 
-def test_minilm_with_mean_pooling_is_equal_as_vectors_pairs_and_graph(tmp_path):
-    run = train(write_world(tmp_path), "encoder.weights=minilm", "sharing.encoder=S3 I3")
-    model = stirred(run)
-    exported(model, run, "onnx", TASKS, tmp_path / "onnx")
-    exported(model, run, "sentence-transformers", ["mood", "same"], tmp_path / "sentences")
-    exported(model, run, "transformers", ["names"], tmp_path / "names")
+def test_minilm_with_mean_pooling_is_equal_as_vectors_pairs_and_graph(pooled_run, tmp_path):
+    changes = ["encoder.weights=minilm", "sharing.encoder=S3 I3", "sharing.pal.size=24"]
+    config = pooled_run.with_name("toy.toml")
+    exported(untrained(config, *changes), pooled_run, "onnx", ["mood", "names"], tmp_path / "onnx")
+    model = untrained(config, *changes[:1], "sharing.encoder=S6")
+    exported(model, pooled_run, "sentence-transformers", ["mood", "same"], tmp_path / "sentences")
+    exported(model, pooled_run, "transformers", ["names"], tmp_path / "names")

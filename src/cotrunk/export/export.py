@@ -129,11 +129,13 @@ def _export_task(model: Model, request: Request, task: str, beside: Path) -> Exp
         pipeline=pipeline if is_classifier else PIPELINES[opens_with],
         code=code.format(place.name),
         checked=[_said(task, request.to, checked, difference)],
+        notes=[NOT_THE_HEAD] if opens_with == "SentenceTransformer" else [],
     )
     write_card(request.run, request.which, [task], use, folder)
     return Exported(task, place, opens_with, checked.what, difference)
 
 
+NOT_THE_HEAD = "It gives the vector that the head of the task reads; the head is not part of it."
 PIPELINES = {"SentenceTransformer": "sentence-similarity", "CrossEncoder": "text-ranking"}
 
 
@@ -208,12 +210,20 @@ def _export_graph(model: Model, request: Request, beside: Path) -> list[Exported
         library="onnx",
         pipeline="text-classification",
         code="from example import outputs  # example.py, in this folder\n"
-        f'print(outputs("{request.tasks[0]}", ["..."]))',
+        f'print(outputs("{request.tasks[0]}", [{_row(model, request.tasks[0])}]))',
         checked=checked,
         notes=["Inputs are padded on the right."],
     )
     write_card(request.run, request.which, request.tasks, use, beside)
     return found
+
+
+def _row(model: Model, task: str) -> str:
+    """A row of a task as Python code."""
+    about = model.network.tasks[task]
+    if about.labels.reads_words:
+        return '["...", "..."]'
+    return '("...", "...")' if about.texts == 2 else '"..."'
 
 
 def _with_int8(

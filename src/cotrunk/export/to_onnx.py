@@ -1,5 +1,7 @@
 """All tasks of a run as one ONNX graph, with a tokenizer and an example beside it."""
 
+import logging
+import shutil
 from collections.abc import Iterator, Sequence
 from importlib import resources
 from pathlib import Path
@@ -19,7 +21,7 @@ from cotrunk.files import write_whole
 from cotrunk.infer.model import Model
 from cotrunk.runs.checkpoint import to_json
 
-MODEL, FLOAT_MODEL = "model.onnx", "float.onnx"
+MODEL = "model.onnx"
 MOST_BYTES = 3 * 2**29
 """Larger weights are stored beside the graph: a file of the format holds at most 2 GB."""
 
@@ -89,19 +91,24 @@ def to_int8(folder: Path) -> None:
     """Replace the graph by one whose matrix products have 8-bit weights."""
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
-    data = folder / f"{MODEL}.data"
-    float_model = (folder / MODEL).rename(folder / FLOAT_MODEL)
-    quantize_dynamic(
-        float_model,
-        folder / MODEL,
-        op_types_to_quantize=["MatMul"],
-        per_channel=True,
-        reduce_range=True,  # two products must fit 16 bits on AVX2
-        weight_type=QuantType.QInt8,
-        use_external_data_format=data.exists(),
-    )
-    float_model.unlink()
-    data.unlink(missing_ok=True)
+    exact = folder / "float32"  # a folder of its own, because large weights have a fixed name
+    exact.mkdir()
+    for file in list(folder.glob(f"{MODEL}*")):
+        file.rename(exact / file.name)
+    logging.disable(logging.WARNING)  # it advises what does not help here
+    try:
+        quantize_dynamic(
+            exact / MODEL,
+            folder / MODEL,
+            op_types_to_quantize=["MatMul"],
+            per_channel=True,
+            reduce_range=True,  # two products must fit 16 bits on AVX2
+            weight_type=QuantType.QInt8,
+            use_external_data_format=(exact / f"{MODEL}.data").exists(),
+        )
+    finally:
+        logging.disable(logging.NOTSET)
+    shutil.rmtree(exact)
 
 
 class Session:
