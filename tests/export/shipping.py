@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 
 import cotrunk
@@ -25,6 +27,11 @@ label = "tags"
 train = "names-train.jsonl"
 dev = "names-dev.jsonl"
 """
+# Looked for, not imported: that takes seconds, also for tests that are not run.
+needs_peers = pytest.mark.skipif(
+    not all(map(find_spec, ("onnxruntime", "onnx", "sentence_transformers"))),
+    reason='needs pip install "cotrunk[export]"',
+)
 TASKS = ["mood", "same", "alike", "names"]
 SHORT = ["train.max_steps=1", "train.epochs=1", "encoder.max_tokens=24"]
 """Some texts have more tokens, so that cutting them is compared too."""

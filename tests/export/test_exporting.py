@@ -7,15 +7,18 @@ import sys
 from pathlib import Path
 
 import pytest
-from shipping import SHORT
+from shipping import SHORT, needs_peers
 
 import cotrunk
 from cotrunk.cli.main import main
 from cotrunk.export import check
 from toy import write_toy
 
-pytest.importorskip("onnxruntime")
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore"),  # of guards, and of other libraries
+    needs_peers,
+]
 
 
 @pytest.fixture
