@@ -92,6 +92,22 @@ def whole_folder(folder: Path, is_whole: Callable[[Path], bool]) -> Iterator[Pat
         shutil.rmtree(beside, ignore_errors=True)
 
 
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """Yields a temporary folder, which is renamed to ``folder`` unless the block fails.
+
+    Unlike ``whole_folder`` it never replaces anything but an empty folder.
+    """
+    folder = folder.resolve()
+    beside = _beside(folder)
+    beside.mkdir(parents=True)
+    try:
+        yield beside
+        beside.rename(folder)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
 def read_regular(path: Path, most: int) -> bytes:
     """The content of a regular file of at most that many bytes; ``OSError`` for anything else.
 

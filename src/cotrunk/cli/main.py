@@ -76,6 +76,8 @@ def _command(name: str) -> Callable[[Namespace], object]:
             from cotrunk.cli.info import info as run
         case "compare":
             from cotrunk.cli.compare import compare as run
+        case "export":
+            from cotrunk.cli.export import export_run as run
         case "report":
             from cotrunk.cli.report import report as run
     return run

@@ -54,6 +54,7 @@ def parser() -> argparse.ArgumentParser:
     _add_verify(commands)
     _add_compare(commands)
     _add_report(commands)
+    _add_export(commands)
     return top
 
 
@@ -287,6 +288,29 @@ def _add_report(commands: Commands) -> None:
     report.add_argument("--title", help="default: the names of the tasks")
     report.add_argument("--svg", metavar="DIR", help="also write every chart as SVG")
     report.add_argument("--png", metavar="DIR", help="also write every chart as PNG")
+
+
+def _add_export(commands: Commands) -> None:
+    summary = "write a run's tasks for transformers, sentence-transformers or onnxruntime"
+    export = _command(commands, "export", summary)
+    export.add_argument("folder", metavar="RUN")
+    formats = ("transformers", "sentence-transformers", "onnx")
+    export.add_argument("--to", choices=formats, required=True)
+    _several(export, "--task", "T", "default: all")
+    export.add_argument(
+        "-o",
+        "--output",
+        metavar="DIR",
+        required=True,
+        help="new folder; with several tasks, one folder each in it (onnx: all in one graph)",
+    )
+    _which(export)
+    export.add_argument("--int8", action="store_true", help="8-bit weights, for --to onnx")
+    export.add_argument(
+        "--keep-lora",
+        action="store_true",
+        help="low-rank adapters as a peft adapter instead of merged, for --to transformers",
+    )
 
 
 def _set(command: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""Loads the trained run of ``evaluate`` and ``predict``."""
+"""Loads the trained run of ``evaluate``, ``predict`` and ``export``."""
 
 from argparse import Namespace
 from collections.abc import Sequence
@@ -11,9 +11,9 @@ from cotrunk.infer.model import Model
 from cotrunk.runs.checkpoint import CheckpointError
 
 
-def load_run(folder: Path, arguments: Namespace) -> Model:
+def load_run(folder: Path, arguments: Namespace, *, device: str | None = None) -> Model:
     note_unfinished(folder, arguments.which)
-    device = "cpu" if arguments.int8 else "auto"
+    device = device or ("cpu" if arguments.int8 else "auto")
     try:
         return load_model(folder, which=arguments.which, device=device)
     except CheckpointError as error:

@@ -77,17 +77,21 @@ class Predictor:
         self, tasks: Sequence[str], rows: Sequence[tuple[Text, ...]]
     ) -> dict[str, list[Answer]]:
         """The answers of several tasks, which must all read words or all whole texts."""
+        found, counts = self.output_rows(tasks, rows)
+        return {task: _answers(self.tasks[task], found[task], counts) for task in tasks}
+
+    def output_rows(
+        self, tasks: Sequence[str], rows: Sequence[tuple[Text, ...]]
+    ) -> tuple[dict[str, np.ndarray], np.ndarray | None]:
+        """The outputs of several tasks, as of ``answer_rows``, and the words of each row."""
         network, template = self.model.network, self.model.template
         words = self.tasks[tasks[0]].labels.reads_words
         read = self._read(rows, words=words)
-        counts = read.units_R if words else None
-        answers: dict[str, list[Answer]] = {}
+        found: dict[str, np.ndarray] = {}
         for pair_format, alike in _by_pair_format(tasks, self.model.pair_formats).items():
             tokens = row_tokens(read.pieces, pair_format, template)
-            found = outputs(network, read.select, tokens, pair_format, template, alike)
-            for task in alike:
-                answers[task] = _answers(self.tasks[task], found[task], counts)
-        return {task: answers[task] for task in tasks}
+            found |= outputs(network, read.select, tokens, pair_format, template, alike)
+        return found, read.units_R if words else None
 
     def source(self, task: str, path: Path) -> Source:
         """How a task reads a file: like its training files, but without labels."""

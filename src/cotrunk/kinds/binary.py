@@ -26,6 +26,7 @@ class Binary(Kind):
     """A target is 0 or 1; the one output is the logit of 1."""
 
     also_called: ClassVar[tuple[str, ...]] = ("bool", "boolean", "yes-no")
+    activation: ClassVar[Literal["softmax", "sigmoid", "none"]] = "sigmoid"
     losses: ClassVar[tuple[str, ...]] = ("binary-cross-entropy", "probability-mse")
     smoothed_losses: ClassVar[tuple[str, ...]] = ("binary-cross-entropy",)
     minbert_headers: ClassVar[Mapping[int, str]] = {
@@ -42,6 +43,10 @@ class Binary(Kind):
     @property
     def outputs(self) -> int:
         return 1
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        return ("1",)
 
     def read(self, raw: object) -> tuple[float, ...]:
         if isinstance(raw, bool):

@@ -37,6 +37,7 @@ class Classes(Kind):
         "categorical",
     )
     lists_classes: ClassVar[bool] = True
+    activation: ClassVar[Literal["softmax", "sigmoid", "none"]] = "softmax"
     losses: ClassVar[tuple[str, ...]] = ("cross-entropy",)
     smoothed_losses: ClassVar[tuple[str, ...]] = ("cross-entropy",)
     minbert_headers: ClassVar[Mapping[int, str]] = {1: "Predicted_Sentiment"}
@@ -57,6 +58,10 @@ class Classes(Kind):
     @property
     def outputs(self) -> int:
         return len(self.names)
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        return self.names
 
     def read(self, raw: object) -> tuple[float, ...]:
         return (float(index_of(raw, self.names)),)

@@ -82,6 +82,8 @@ class Kind:
     divergence_ways: ClassVar[int] = 2
     """How many directed divergences ``divergence`` sums."""
     change_is: ClassVar[Literal["share", "distance"]] = "share"
+    activation: ClassVar[Literal["softmax", "sigmoid", "none"]] = "none"
+    """The function of ``probabilities``, for other programs."""
     minbert_headers: ClassVar[Mapping[int, str]] = {}
     """The course's header by the number of texts: CFIMDB is binary, but about sentiment."""
     not_read: ClassVar[tuple[str, ...]] = ("metric", "class_weights")
@@ -96,6 +98,11 @@ class Kind:
     def outputs(self) -> int:
         """Head outputs per row or site."""
         raise NotImplementedError
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        """What each output stands for, for other programs."""
+        return tuple(map(str, range(self.outputs)))
 
     @property
     def span(self) -> tuple[float, float] | None:

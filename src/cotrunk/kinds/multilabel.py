@@ -26,6 +26,7 @@ class Multilabel(Kind):
     also_called: ClassVar[tuple[str, ...]] = ("multi-label", "multilabel-classification")
     missing_is_unlabelled: ClassVar[bool] = True  # because "no class" is an empty cell
     lists_classes: ClassVar[bool] = True
+    activation: ClassVar[Literal["softmax", "sigmoid", "none"]] = "sigmoid"
     losses: ClassVar[tuple[str, ...]] = ("binary-cross-entropy",)
     smoothed_losses: ClassVar[tuple[str, ...]] = ("binary-cross-entropy",)
 
@@ -59,6 +60,10 @@ class Multilabel(Kind):
 
     def is_empty(self, raw: object) -> bool:
         return raw is None
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        return self.names
 
     def read(self, raw: object) -> tuple[float, ...]:
         target = [0.0] * self.outputs

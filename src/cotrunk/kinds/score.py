@@ -56,6 +56,10 @@ class Scores(Kind):
     def outputs(self) -> int:
         return 1
 
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        return ("score",)
+
     def read(self, raw: object) -> tuple[float, ...]:
         value = number_of(raw)
         if value is None or not math.isfinite(value):

@@ -54,6 +54,7 @@ class Tags(Kind):
     width: ClassVar[int | None] = None
     reads_words: ClassVar[bool] = True
     lists_classes: ClassVar[bool] = True
+    activation: ClassVar[Literal["softmax", "sigmoid", "none"]] = "softmax"
     losses: ClassVar[tuple[str, ...]] = ("cross-entropy",)
     smoothed_losses: ClassVar[tuple[str, ...]] = ("cross-entropy",)
 
@@ -93,6 +94,10 @@ class Tags(Kind):
     def outputs(self) -> int:
         """1 before fitting, which is enough to check a plan."""
         return 1 if self.needs_fitting else len(self.names)
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        return self.names
 
     @property
     def of_unit(self) -> Kind:

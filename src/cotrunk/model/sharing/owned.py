@@ -1,6 +1,7 @@
 """Routing: one copy of a module per group of tasks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from torch import Tensor, nn
 
@@ -9,6 +10,8 @@ from cotrunk.model.sharing.place import Place
 
 States = dict[Group, Tensor]
 """Hidden states by the group of tasks that share them so far."""
+State = TypeVar("State")
+"""A tensor, or the name of one in a graph."""
 
 
 class Owned(dict[str, nn.Module]):
@@ -21,7 +24,9 @@ class Owned(dict[str, nn.Module]):
     def copy_of(self, task: str) -> nn.Module:
         return next(self[name] for name, group in self.owners.items() if task in group)
 
-    def route(self, states: States, call: Callable[[nn.Module, Tensor, Group], Tensor]) -> States:
+    def route(
+        self, states: Mapping[Group, State], call: Callable[[nn.Module, State, Group], State]
+    ) -> dict[Group, State]:
         """Run every state through the copies that its tasks own; a shared copy runs once."""
         return {
             mine: call(self[name], x, mine)

@@ -1,0 +1,1 @@
+"""A trained run in the formats of other libraries."""

@@ -1,0 +1,145 @@
+"""``cotrunk export`` as a user calls it: what it writes, what it says, what it refuses."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from shipping import SHORT, needs_peers
+
+import cotrunk
+from cotrunk.cli.main import main
+from cotrunk.export import check
+from toy import write_toy
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore"),  # of guards, and of other libraries
+    needs_peers,
+]
+
+
+@pytest.fixture
+def run(pooled_run) -> Path:
+    return pooled_run
+
+
+@pytest.fixture
+def call(capsys):
+    def call(*arguments: object) -> tuple[int, str, str]:
+        code = main([str(argument) for argument in arguments])
+        return code, *capsys.readouterr()
+
+    return call
+
+
+def test_one_task_is_the_folder_itself_and_several_have_one_each(run, call, tmp_path):
+    one, two = tmp_path / "one", tmp_path / "two"
+    assert call("export", run, "--to", "transformers", "--task", "mood", "-o", one)[0] == 0
+    assert (one / "model.safetensors").is_file()
+    code, out, _ = call(
+        "export", run, "--to", "transformers", "--task", "mood", "same", "-o", two, "--json"
+    )
+    assert code == 0
+    assert sorted(path.name for path in two.iterdir()) == ["mood", "same"]
+    entry = json.loads(out)["tasks"]["same"]
+    assert entry["folder"] == str(two / "same")
+    assert entry["difference"] < check.TOLERANCE
+
+
+def test_an_exported_folder_can_be_trained_from_again(run, call, tmp_path):
+    folder = tmp_path / "exported"
+    assert call("export", run, "--to", "transformers", "--task", "mood", "-o", folder)[0] == 0
+    config = write_toy(tmp_path)
+    again = [*SHORT, f"encoder.weights={folder}", "encoder.pooling=pooler", "sharing.encoder=S2"]
+    cotrunk.train(config, tmp_path / "again", overrides=[*again, "train.lr=1e-12"])
+    answers = [cotrunk.load(path).model.network for path in (run, tmp_path / "again")]
+    old, new = (network.owned["layers.0"].copy_of("mood").up.weight for network in answers)
+    assert (old - new).abs().max() < 1e-6
+
+
+def test_the_example_of_a_graph_needs_neither_torch_nor_cotrunk(run, call, tmp_path):
+    folder = tmp_path / "graph"
+    assert call("export", run, "--to", "onnx", "-o", folder)[0] == 0
+    example = folder / "example.py"
+    assert len(example.read_text().splitlines()) <= 40
+    code = "import runpy, sys; sys.argv = sys.argv[1:]; "
+    code += "runpy.run_path(sys.argv[0], run_name='__main__'); "
+    code += "sys.exit(bool({'torch', 'cotrunk', 'transformers'} & sys.modules.keys()))"
+    expected = cotrunk.load(run).predict("mood", ["Good plot"])[0].probabilities
+    for row in (["mood", "Good plot"], ["same", "a river", "tea"], ["names", "Tea's slow"]):
+        command = [sys.executable, "-c", code, str(example), *row]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        if row[0] == "mood":
+            found = json.loads(done.stdout[done.stdout.rindex("[") :])
+            assert found == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_graph_in_int8_says_what_it_changes(run, call, tmp_path):
+    folder = tmp_path / "small"
+    code, out, _ = call("export", run, "--to", "onnx", "--int8", "-o", folder, "--json")
+    assert code == 0
+    assert all(0 <= task["int8_changed"] <= 1 for task in json.loads(out)["tasks"].values())
+    assert sorted(path.suffix for path in folder.glob("*onnx*")) == [".onnx"]
+
+
+def test_the_card_tells_data_plan_scores_cost_licence_and_use(run, call, tmp_path):
+    assert call("export", run, "--to", "onnx", "--task", "mood", "-o", tmp_path / "graph")[0] == 0
+    card = (tmp_path / "graph/README.md").read_text(encoding="utf-8")
+    for part in (
+        "mood-train.csv",
+        "[  mood ]",
+        "accuracy 0.",
+        "CPU seconds",
+        "## Licence",
+        "```python",
+    ):
+        assert part in card
+
+
+def test_made_up_texts_are_compared_where_dev_rows_are_gone(run, call, tmp_path):
+    away = [(file, tmp_path / file.name) for file in run.parent.glob("*-dev.*")]
+    for file, elsewhere in away:
+        shutil.move(file, elsewhere)
+    code, out, _ = call("export", run, "--to", "onnx", "-o", tmp_path / "graph", "--json")
+    for file, elsewhere in away:
+        shutil.move(elsewhere, file)
+    assert code == 0
+    assert all("made-up" in task["checked_on"] for task in json.loads(out)["tasks"].values())
+
+
+def test_an_export_that_differs_is_not_written(run, call, tmp_path, monkeypatch):
+    monkeypatch.setattr(check, "TOLERANCE", -1.0)
+    code, _, err = call("export", run, "--to", "onnx", "-o", tmp_path / "graph")
+    assert code == 1
+    assert "onnxruntime computes other outputs" in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_bad_requests_are_one_line_and_write_nothing(run, call, tmp_path, monkeypatch):
+    full, free = tmp_path / "full", tmp_path / "free"
+    full.mkdir()
+    (full / "file").touch()
+    to = ["--to", "transformers"]
+    for arguments, part in (
+        (["export", run, *to, "-o", full], "is not empty"),
+        (["export", run, *to, "-o", full / "file"], "is a file"),
+        (["export", run, *to, "-o", run / "inside"], "inside the run"),
+        (["export", run, *to, "-o", tmp_path / "no/where"], "no such folder"),
+        (["export", run, *to, "--task", "moot", "-o", free], "did you mean 'mood'"),
+        (["export", run, *to, "--int8", "-o", free], "--to onnx"),
+        (["export", run, *to, "--keep-lora", "-o", free], "no low-rank adapters"),
+        (["export", run, "--to", "onx", "-o", free], "did you mean 'onnx'"),
+        (["export", tmp_path, *to, "-o", free], "is not a run"),
+    ):
+        code, out, err = call(*arguments)
+        assert (code, out) == (2, "")
+        (line,) = err.splitlines()
+        assert part in line
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)  # as if it were not installed
+    code, _, err = call("export", run, "--to", "onnx", "-o", free)
+    assert code == 2
+    assert 'pip install "cotrunk[export]"' in err
+    assert not free.exists()
