@@ -172,13 +172,13 @@ def _timed(forward: Live) -> _Timed:
 
 def _int8_document(forward: Live, exact: _Timed, rough: _Timed) -> Document:
     """The same rows with 8-bit layers, compared with float32."""
-    before = scores_document(scores_of(forward.network, exact.outputs, forward.corpora))
-    document = scores_document(scores_of(forward.network, rough.outputs, forward.corpora))
+    kinds = {name: task.labels for name, task in forward.network.tasks.items()}
+    before = scores_document(scores_of(kinds, exact.outputs, forward.corpora))
+    document = scores_document(scores_of(kinds, rough.outputs, forward.corpora))
     for name, score in document["tasks"].items():
         score["difference"] = score["score"] - before["tasks"][name]["score"]
-        labels = forward.network.tasks[name].labels
-        score["changed"] = labels.changed(exact.outputs[name], rough.outputs[name])
-        score["changed_is"] = labels.change_is
+        score["changed"] = kinds[name].changed(exact.outputs[name], rough.outputs[name])
+        score["changed_is"] = kinds[name].change_is
     spent, now = exact.cpu_seconds, rough.cpu_seconds
     return document | {"cpu_seconds": {"float32": spent, "int8": now}, "times_less": spent / now}
 

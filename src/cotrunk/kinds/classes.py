@@ -10,6 +10,7 @@ import numpy as np
 
 from cotrunk.errors import did_you_mean, shown
 from cotrunk.kinds import outcomes
+from cotrunk.kinds.detail import ClassScore, class_scores
 from cotrunk.kinds.kind import CERTAINTY, Answer, Kind, Loss, by_row, mean_of_seen, number_of
 from cotrunk.kinds.metrics import Metric, class_counts, class_metrics, f1_of_counts
 from cotrunk.kinds.weights import ClassWeights, balanced, check_weights
@@ -108,6 +109,16 @@ class Classes(Kind):
     def per_class(self, predicted: np.ndarray, gold: np.ndarray) -> dict[str, float]:
         found = f1_of_counts(*class_counts(predicted, gold, self.outputs))
         return dict(zip(self.names, found.tolist(), strict=True))
+
+    def class_scores(
+        self,
+        output: np.ndarray,
+        target: np.ndarray,
+        *,
+        counts: np.ndarray | None = None,  # noqa: ARG002
+    ) -> Sequence[ClassScore]:
+        predicted = self.predict_labels(output)
+        return class_scores(self.names, *class_counts(predicted, target, self.outputs))
 
     def errors(
         self,
