@@ -1,7 +1,8 @@
 """Loads the trained run of ``evaluate`` and ``predict``."""
 
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from cotrunk.build.load import load_model
@@ -28,3 +29,13 @@ def chosen_tasks(names: Sequence[str], known: Sequence[str]) -> list[str]:
         hint = did_you_mean(unknown[0], known)
         raise UserError(f"--task {unknown[0]}: must be one of {', '.join(known)}{hint}")
     return list(dict.fromkeys(names or known))
+
+
+@contextmanager
+def naming_the_option() -> Iterator[None]:
+    """Errors name the option of the command instead of the config key."""
+    try:
+        yield
+    except UserError as error:
+        setting, option = "set skip_bad_rows = true", "give --skip-bad-rows"
+        raise UserError(*(line.replace(setting, option) for line in error.lines)) from None

@@ -10,7 +10,6 @@ import numpy as np
 
 from cotrunk.errors import shown
 from cotrunk.kinds import outcomes
-from cotrunk.kinds.detail import ClassScore, class_scores
 from cotrunk.kinds.kind import CERTAINTY, Answer, Kind, Loss, by_row, mean_of_seen, number_of
 from cotrunk.kinds.metrics import F1, Metric, class_counts, class_metrics
 from cotrunk.kinds.threshold import (
@@ -21,7 +20,7 @@ from cotrunk.kinds.threshold import (
     check_threshold,
     chosen,
     is_above,
-    mean_threshold,
+    mean_thresholds,
 )
 from cotrunk.kinds.weights import ClassWeights, balanced, check_weights
 
@@ -165,24 +164,27 @@ class Binary(Kind):
         target: np.ndarray,
         *,
         counts: np.ndarray | None = None,  # noqa: ARG002
-    ) -> Sequence[ClassScore]:
+    ) -> Sequence[outcomes.ClassScore]:
         names = [str(self.label_name(label)) for label in (0.0, 1.0)]
-        return class_scores(names, *class_counts(self.predict_labels(output), target, 2))
+        return outcomes.class_scores(names, *class_counts(self.predict_labels(output), target, 2))
 
     def thresholds(self) -> dict[str, float]:
         found = chosen(self.threshold)
         assert isinstance(found, float)
         return {str(self.label_name(1.0)): found}
 
+    @property
+    def left_to_dev(self) -> tuple[str, ...]:
+        return ("threshold",) if self.threshold == DEV_F1 else ()
+
     def chosen_on_dev(self, output: np.ndarray, target: np.ndarray) -> dict[str, Any]:
-        if self.threshold != DEV_F1:
+        if not self.left_to_dev:
             return {}
         return {"threshold": best_for_f1(output[:, 0], target)}
 
     def of_several(self, kinds: Sequence[Kind]) -> Kind:
         """With the mean of their thresholds, as their probabilities are averaged."""
-        given = [chosen(kind.threshold) for kind in kinds if isinstance(kind, Binary)]
-        return replace(self, threshold=mean_threshold(given))
+        return replace(self, threshold=mean_thresholds(kind.thresholds() for kind in kinds)[0])
 
     def minbert_value(self, answer: Answer, texts: int) -> object:
         return int(answer.prediction) if texts == 1 else float(answer.prediction)

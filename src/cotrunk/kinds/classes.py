@@ -10,7 +10,6 @@ import numpy as np
 
 from cotrunk.errors import did_you_mean, shown
 from cotrunk.kinds import outcomes
-from cotrunk.kinds.detail import ClassScore, class_scores
 from cotrunk.kinds.kind import CERTAINTY, Answer, Kind, Loss, by_row, mean_of_seen, number_of
 from cotrunk.kinds.metrics import Metric, class_counts, class_metrics, f1_of_counts
 from cotrunk.kinds.weights import ClassWeights, balanced, check_weights
@@ -116,9 +115,9 @@ class Classes(Kind):
         target: np.ndarray,
         *,
         counts: np.ndarray | None = None,  # noqa: ARG002
-    ) -> Sequence[ClassScore]:
+    ) -> Sequence[outcomes.ClassScore]:
         predicted = self.predict_labels(output)
-        return class_scores(self.names, *class_counts(predicted, target, self.outputs))
+        return outcomes.class_scores(self.names, *class_counts(predicted, target, self.outputs))
 
     def errors(
         self,

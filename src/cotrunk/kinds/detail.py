@@ -1,28 +1,15 @@
 """Everything there is to say about the answers of a task: all metrics, and each class."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from cotrunk.kinds.outcomes import Confusion
+from cotrunk.kinds.kind import Kind
+from cotrunk.kinds.outcomes import ClassScore, Confusion
 from cotrunk.kinds.reliability import Reliability, reliability
-
-if TYPE_CHECKING:
-    from cotrunk.kinds.kind import Kind
-
-
-@dataclass(frozen=True)
-class ClassScore:
-    """``support``: how often the class is the gold label. 0 where there is nothing to divide by."""
-
-    name: str
-    precision: float
-    recall: float
-    f1: float
-    support: int
 
 
 @dataclass(frozen=True)
@@ -55,7 +42,7 @@ class Detail:
 
 
 def detail_of(
-    kind: "Kind", output: np.ndarray, target: np.ndarray, *, counts: np.ndarray | None = None
+    kind: Kind, output: np.ndarray, target: np.ndarray, *, counts: np.ndarray | None = None
 ) -> Detail:
     """``output`` and ``target`` as in ``Kind.scores``."""
     found = kind.scores(output, target, counts=counts)
@@ -73,21 +60,3 @@ def detail_of(
         confusion=kind.confusion(output, target),
         calibration=None if sure is None else reliability(sure),
     )
-
-
-def class_scores(
-    names: Iterable[str], right_K: np.ndarray, predicted_K: np.ndarray, gold_K: np.ndarray
-) -> list[ClassScore]:
-    """From how often each class was predicted correctly, predicted, and gold."""
-    columns = (right_K, predicted_K, gold_K)
-    counts = zip(names, *(x.astype(np.int64).tolist() for x in columns), strict=True)
-    return [
-        ClassScore(
-            name,
-            precision=right / max(predicted, 1),
-            recall=right / max(gold, 1),
-            f1=2 * right / max(predicted + gold, 1),
-            support=gold,
-        )
-        for name, right, predicted, gold in counts
-    ]

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from cotrunk.kinds.detail import ClassScore
 from cotrunk.kinds.influence import OverRows
 from cotrunk.kinds.masking import Vocabulary
 from cotrunk.kinds.metrics import Metric, Score, measure
-from cotrunk.kinds.outcomes import Certainty, Confusion
+from cotrunk.kinds.outcomes import Certainty, ClassScore, Confusion
 from cotrunk.kinds.rows import LoadedRows
 from cotrunk.kinds.units import by_row as by_row
 from cotrunk.kinds.units import mean_by_row as mean_by_row
@@ -277,6 +276,11 @@ class Kind:
     def thresholds(self) -> dict[str, float]:
         """The probability above which each class is given; empty if the most probable one is."""
         return {}
+
+    @property
+    def left_to_dev(self) -> tuple[str, ...]:
+        """The fields whose values ``chosen_on_dev`` gives."""
+        return ()
 
     def chosen_on_dev(self, output: np.ndarray, target: np.ndarray) -> dict[str, Any]:  # noqa: ARG002
         """Values of the fields that are left to the dev rows."""

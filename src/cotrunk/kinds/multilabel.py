@@ -12,7 +12,6 @@ from cotrunk.errors import shown
 from cotrunk.kinds import outcomes
 from cotrunk.kinds.binary import logits_of_mean, sigmoid
 from cotrunk.kinds.classes import index_of, names_of
-from cotrunk.kinds.detail import ClassScore, class_scores
 from cotrunk.kinds.kind import CERTAINTY, Answer, Kind, Loss
 from cotrunk.kinds.metrics import MACRO_F1_OF_SETS, MICRO_F1_OF_SETS, Metric, f1_of_sets
 from cotrunk.kinds.threshold import (
@@ -23,7 +22,7 @@ from cotrunk.kinds.threshold import (
     check_threshold,
     chosen,
     is_above,
-    mean_threshold,
+    mean_thresholds,
 )
 
 if TYPE_CHECKING:
@@ -160,21 +159,25 @@ class Multilabel(Kind):
         target: np.ndarray,
         *,
         counts: np.ndarray | None = None,  # noqa: ARG002
-    ) -> Sequence[ClassScore]:
+    ) -> Sequence[outcomes.ClassScore]:
         predicted, gold = self.predict_labels(output), self.shaped(target)
         right = predicted * gold
-        return class_scores(self.names, *(x.sum(axis=0) for x in (right, predicted, gold)))
+        return outcomes.class_scores(self.names, *(x.sum(axis=0) for x in (right, predicted, gold)))
 
     def thresholds(self) -> dict[str, float]:
         each = np.broadcast_to(np.asarray(chosen(self.threshold)), (self.outputs,))
         return dict(zip(self.names, each.tolist(), strict=True))
+
+    @property
+    def left_to_dev(self) -> tuple[str, ...]:
+        return ("threshold",) if self.threshold == DEV_F1 else ()
 
     def chosen_on_dev(self, output: np.ndarray, target: np.ndarray) -> dict[str, Any]:
         """One threshold for all classes maximises micro-F1, one for each class macro-F1.
 
         If probabilities are calibrated, these are the optimal decisions (Lipton et al. 2014).
         """
-        if self.threshold != DEV_F1:
+        if not self.left_to_dev:
             return {}
         gold = self.shaped(target)
         if self.metric == "micro-f1":
@@ -183,8 +186,7 @@ class Multilabel(Kind):
 
     def of_several(self, kinds: Sequence[Kind]) -> Kind:
         """With the mean of their thresholds, as their probabilities are averaged."""
-        given = [chosen(kind.threshold) for kind in kinds if isinstance(kind, Multilabel)]
-        return replace(self, threshold=mean_threshold(given))
+        return replace(self, threshold=mean_thresholds(kind.thresholds() for kind in kinds))
 
     def errors(
         self,

@@ -11,7 +11,6 @@ import numpy as np
 from cotrunk.errors import did_you_mean, shown
 from cotrunk.kinds import outcomes
 from cotrunk.kinds.classes import Classes, names_of
-from cotrunk.kinds.detail import ClassScore, class_scores
 from cotrunk.kinds.entity_f1 import (
     EntityCounts,
     count_entities,
@@ -266,14 +265,16 @@ class Tags(Kind):
 
     def class_scores(
         self, output: np.ndarray, target: np.ndarray, *, counts: np.ndarray | None = None
-    ) -> Sequence[ClassScore]:
+    ) -> Sequence[outcomes.ClassScore]:
         """Of each type of entity or, under scheme ``plain``, of each tag."""
         assert counts is not None
         predicted_N = self._predicted(output)
         if self.scheme == "plain":
-            return class_scores(self.names, *class_counts(predicted_N, target, self.outputs))
+            return outcomes.class_scores(
+                self.names, *class_counts(predicted_N, target, self.outputs)
+            )
         by_type = self._entities(predicted_N, target, counts).by_type
-        return class_scores(by_type, *np.array(list(by_type.values())).reshape(-1, 3).T)
+        return outcomes.class_scores(by_type, *np.array(list(by_type.values())).reshape(-1, 3).T)
 
     def errors(
         self, output: np.ndarray, target: np.ndarray, *, counts: np.ndarray | None = None

@@ -1,5 +1,7 @@
 """Decision thresholds: the probability above which a label is given."""
 
+from collections.abc import Iterable, Mapping
+from statistics import fmean
 from typing import Literal
 
 import numpy as np
@@ -50,15 +52,9 @@ def best_for_f1(logits: np.ndarray, gold: np.ndarray) -> float:
     return float(best[np.abs(best - EVEN).argmin()])
 
 
-def mean_threshold(
-    given: list[float | tuple[float, ...]],
-) -> float | tuple[float, ...]:
-    """That of several networks whose probabilities are averaged: the mean of theirs."""
-    if all(one == given[0] for one in given):
-        return given[0]
-    size = max(len(one) if isinstance(one, tuple) else 1 for one in given)
-    mean = np.mean([np.broadcast_to(np.asarray(one), (size,)) for one in given], axis=0)
-    return float(mean[0]) if size == 1 else tuple(mean.tolist())
+def mean_thresholds(each: Iterable[Mapping[str, float]]) -> tuple[float, ...]:
+    """Of each class over several networks, for the mean of their probabilities."""
+    return tuple(map(fmean, zip(*(one.values() for one in each), strict=True)))
 
 
 def _logit(probability: np.ndarray) -> np.ndarray:
