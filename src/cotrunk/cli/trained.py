@@ -37,5 +37,10 @@ def naming_the_option() -> Iterator[None]:
     try:
         yield
     except UserError as error:
-        setting, option = "set skip_bad_rows = true", "give --skip-bad-rows"
-        raise UserError(*(line.replace(setting, option) for line in error.lines)) from None
+        raise UserError(*map(_by_option, error.lines)) from None
+
+
+def _by_option(line: str) -> str:
+    for setting in ("set sparse_labels = true or skip_bad_rows = true", "set skip_bad_rows = true"):
+        line = line.replace(setting, "give --skip-bad-rows")
+    return line
