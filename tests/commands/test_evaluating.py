@@ -8,12 +8,12 @@ from toy import write_rows
 
 def test_evaluate_gives_the_settled_document(cotrunk, run):
     document = cotrunk("evaluate", run, "--json").document
-    assert list(document) == ["tasks", "overall"]
+    assert list(document) == ["tasks", "overall", "split", "networks"]
     assert list(document["tasks"]) == TASKS
     for score in document["tasks"].values():
         assert list(score) == [
             *("metric", "score", "low", "high", "rows"),
-            *("unit", "more", "per_class"),
+            *("unit", "more", "per_class", "baseline", "thresholds", "files"),
         ]
         assert score["low"] <= score["score"] <= score["high"]
         assert score["rows"] == 24

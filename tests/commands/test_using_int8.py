@@ -17,7 +17,7 @@ needs_x86 = pytest.mark.skipif(not INT8, reason="this torch has no fbgemm")
 @needs_x86
 def test_evaluate_int8_says_what_is_lost_and_what_is_gained(cotrunk, run):
     document = cotrunk("evaluate", run, "--int8", "--json").document
-    assert list(document) == ["tasks", "overall", "int8"]
+    assert list(document) == ["tasks", "overall", "split", "networks", "int8"]
     plain = cotrunk("evaluate", run, "--json").document
     assert {key: document[key] for key in plain} == plain
     int8 = document["int8"]

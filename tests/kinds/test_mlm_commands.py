@@ -25,7 +25,7 @@ def test_scores_are_printed_with_loss_and_perplexity(run, capsys):
         assert main([*command, str(run)]) == 0
         rows = [line.split() for line in capsys.readouterr().out.splitlines()]
         names = [" ".join(row[:2]) for row in rows if row and row[0].startswith("mlm")]
-        assert names[1:] == ["mlm, loss", "mlm, perplexity"], command
+        assert names[1:] == ["mlm loss", "mlm perplexity"], command
 
 
 def test_evaluate_gives_the_scores_of_training(run, capsys):

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from cotrunk.kinds.classes import Classes
 from cotrunk.kinds.outcomes import Certainty
+from cotrunk.kinds.reliability import reliability
 from cotrunk.model.sharing.levels import levels_of
 from cotrunk.runs.cost import Cost
 from cotrunk.study.compare import compare_groups
 from cotrunk.study.records import RunRecord, TaskRecord, group_runs
 from cotrunk.study.report import formats
 from cotrunk.study.report.drawing import draw
-from cotrunk.study.report.reliability import reliability
 from cotrunk.study.report.sections.cost import front
 from cotrunk.study.report.sections.settings import settings
 from cotrunk.study.report.subject import run_names, subject_of

@@ -35,6 +35,7 @@ def refuse_wrong_settings(settings: Settings, tasks: list[Task], sources: Source
     errors.lines += wrong_stages(settings, tasks)
     errors.lines += complaints(partial(device_of, settings.train.device))
     errors.lines += _missing_files(settings, tasks, sources)
+    errors.lines += _left_to_no_dev(settings, tasks)
     errors.lines += _idle_columns(settings, sources)
     own = {task.name for task in tasks if not task.labels.texts_of}  # the rest read these
     for split, by_task in sources.items():
@@ -168,6 +169,19 @@ def _untrained_tasks(settings: Settings) -> list[str]:
         f"tasks.{name}: no stage trains it; add it to the tasks of a stage, or remove it"
         for name in settings.tasks
         if name not in trained
+    ]
+
+
+def _left_to_no_dev(settings: Settings, tasks: Sequence[Task]) -> list[str]:
+    """Settings that are chosen on the dev rows, though the last network is not evaluated."""
+    if settings.stages_of_training[-1].evaluate != "never":
+        return []
+    raw = {task.name: settings.tasks[task.name].model_extra or {} for task in tasks}
+    return [
+        f"tasks.{task.name}.{key} = {raw[task.name].get(key)!r} needs evaluations, "
+        'but train.evaluate = "never"; set train.evaluate = "epoch", or give a value'
+        for task in tasks
+        for key in task.labels.left_to_dev
     ]
 
 

@@ -38,6 +38,18 @@ def corpora_of(
             with errors.gathered():
                 refuse_absent(source.path, place=f"tasks.{task.name}.{split}")
     errors.refuse()  # before the first file is read
+    return read_corpora(named, tokenizer, load=load, on_progress=on_progress)
+
+
+def read_corpora(
+    named: Sequence[tuple[Task, tuple[Source, ...]]],
+    tokenizer: Tokenizer,
+    *,
+    load: LoadCorpus = load_corpus,
+    on_progress: OnProgress = ignore_progress,
+) -> dict[str, Corpus]:
+    """The tokenised rows of the files of each task; reports all errors at once."""
+    errors = Errors()
     corpora: dict[str, Corpus] = {}
     for task, files in named:
         with errors.gathered():

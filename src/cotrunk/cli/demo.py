@@ -3,10 +3,6 @@
 from argparse import Namespace
 from pathlib import Path
 
-import numpy as np
-
-from cotrunk.build.corpora import corpora_of
-from cotrunk.build.load import load_model
 from cotrunk.cli import report
 from cotrunk.cli.terminal import tables
 from cotrunk.cli.terminal.output import Document, say
@@ -28,7 +24,7 @@ def demo(arguments: Namespace) -> Document:
         result = train_into(settings, Path.cwd(), out / name, title=name)
         document["runs"].append({"plan": name, "sharing": settings.sharing.encoder, **result})
     if not arguments.json:
-        tables.show_demo(document["runs"], baselines=_baselines(document["runs"][0]))
+        tables.show_demo(document["runs"])
     document["report"] = _report(out)
     return document
 
@@ -44,15 +40,3 @@ def _report(out: Path) -> str | None:
         return None
     say(f"report: open {page} in a browser")
     return str(page)
-
-
-def _baselines(run: Document) -> dict[str, float]:
-    """The dev score of always giving the same answer."""
-    model = load_model(Path(run["run"]))
-    tasks = list(model.network.tasks.values())
-    dev = corpora_of(model.sources, "dev", tasks, model.tokenizer)
-    return {
-        task.name: task.labels.baseline(np.asarray(dev[task.name].target))
-        for task in tasks
-        if task.labels.can_answer
-    }

@@ -1,89 +1,155 @@
 """``cotrunk evaluate``: scores of a trained run, or of several as one system, on labelled rows."""
 
-import time
 from argparse import Namespace
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from cotrunk.build.corpora import corpora_of
-from cotrunk.cli.terminal import progress, tables
+from cotrunk.build.labelled import LabelledFile
+from cotrunk.cli.info import settings_of
+from cotrunk.cli.int8 import int8_document, scores_document, timed
+from cotrunk.cli.predict import as_file, name_of
+from cotrunk.cli.scored_rows import (
+    ScoredRows,
+    no_split,
+    refuse_options,
+    refuse_unused,
+    rows_of_files,
+    rows_of_split,
+    runs_and_files,
+)
+from cotrunk.cli.terminal import tables
+from cotrunk.cli.terminal.detail import show_detail
 from cotrunk.cli.terminal.output import Document, out, say
-from cotrunk.cli.trained import chosen_tasks, load_run
-from cotrunk.data.tokens.cache import Corpus, load_or_hold_corpus
+from cotrunk.cli.trained import chosen_tasks, load_run, naming_the_option
 from cotrunk.errors import UserError
 from cotrunk.infer.ensemble import TaskOutputs, as_one_system
 from cotrunk.infer.forward import Live
-from cotrunk.infer.int8 import refuse_where_int8_cannot_run, to_int8
+from cotrunk.infer.int8 import refuse_where_int8_cannot_run
 from cotrunk.infer.model import Model
 from cotrunk.kinds import by_row
-from cotrunk.kinds.metrics import Score, overall
-from cotrunk.learn.evaluate import outputs_on, scores_of
+from cotrunk.kinds.detail import detail_of
+from cotrunk.kinds.metrics import Score
+from cotrunk.runs.evaluation import read_evaluation
 from cotrunk.runs.folder import RunFolder
 
 
 def evaluate(arguments: Namespace) -> Document:
-    folders = [Path(folder) for folder in dict.fromkeys(arguments.folders)]
+    folders, named = runs_and_files(arguments.given)
+    refuse_options(arguments, named)
     if arguments.int8 and len(folders) > 1:
         raise UserError("--int8 compares one run with itself; give a single run")
     names = chosen_tasks(arguments.task, _tasks_of(folders))
-    each = [_evaluated(folder, names, arguments) for folder in folders]
+    with ExitStack() as stack, naming_the_option():
+        files = [LabelledFile(stack.enter_context(as_file(f)), name_of(f)) for f in named]
+        each = [_evaluated(folder, names, files, arguments) for folder in folders]
+    notes = [note for one in each for note in one.rows.notes]
+    if files:
+        readings = [one.rows.reading for one in each if one.rows.reading]
+        notes += refuse_unused(readings, files, asked=arguments.task)
+    for note in dict.fromkeys(notes):
+        say(f"note: {note}")
     system = as_one_system([part for one in each for part in one.parts])
     if not system:
-        raise UserError(_no_rows(names[0], arguments.split))
-    document = scores_document({name: _score(part) for name, part in system.items()})
+        raise UserError(no_split(names[0], arguments.split or "dev"))
+    document = _document(system, each, arguments, split=None if files else arguments.split or "dev")
     if len(folders) > 1:
         document = {"runs": [str(folder) for folder in folders], **document}
-        for name, part in system.items():
-            document["tasks"][name]["averaged"] = part.averaged
+    if not arguments.json:
+        where = document["split"] or " + ".join(file.called for file in files)
+        _show(document, f"{' + '.join(map(str, folders))}: {where}")
+    return document
+
+
+@dataclass(frozen=True)
+class _Evaluated:
+    network: Document
+    rows: ScoredRows
+    parts: Sequence[TaskOutputs]
+    int8: Document | None
+
+
+def _evaluated(
+    folder: Path, names: Sequence[str], files: Sequence[LabelledFile], arguments: Namespace
+) -> _Evaluated:
+    """The outputs of a run for its labelled rows; the network is not kept."""
+    model = load_run(folder, arguments)
     if arguments.int8:
+        refuse_where_int8_cannot_run(model.network)
+    if files:
+        rows = rows_of_files(model, names, files, arguments)
+    else:
+        split, asked = arguments.split or "dev", bool(arguments.task)
+        rows = rows_of_split(model, names, split, all_asked=asked)
+    device = next(model.network.parameters()).device
+    forward = Live(model.network, rows.corpora, model.pair_formats, model.template, device)
+    exact = timed(forward)
+    parts = [
+        TaskOutputs(
+            str(folder), model.network.tasks[name], rows.corpora[name], model.tokenizer, output
+        )
+        for name, output in exact.outputs.items()
+    ]
+    int8 = int8_document(forward, exact) if arguments.int8 else None
+    return _Evaluated(_network(folder, arguments.which, model), rows, parts, int8)
+
+
+def _network(folder: Path, which: str, model: Model) -> Document:
+    """Which network it is: the plan, the seed and the step."""
+    run = RunFolder.open(folder)
+    settings, kept = settings_of(run), read_evaluation(run.path / which)
+    steps = sum(entry.get("event") == "step" for entry in run.read_metrics())
+    plan = {"encoder": f"S{model.network.shape.layers}"}
+    return {
+        "run": str(folder),
+        "which": which,
+        "plan": plan | settings.sharing.model_dump(exclude_defaults=True, exclude_none=True),
+        "seed": settings.train.seed,
+        "step": kept.step if kept else steps,
+    }
+
+
+def _document(
+    system: dict[str, TaskOutputs],
+    each: Sequence[_Evaluated],
+    arguments: Namespace,
+    *,
+    split: str | None,
+) -> Document:
+    document = scores_document({name: _score(part) for name, part in system.items()})
+    for name, part in system.items():
+        found = (one.rows.files[name] for one in each if name in one.rows.files)
+        document["tasks"][name]["files"] = list(next(found))
+        if len(each) > 1:
+            document["tasks"][name]["averaged"] = part.averaged
+    document |= {"split": split, "networks": [one.network for one in each]}
+    if each[0].int8:
         document["int8"] = each[0].int8
+    if arguments.detail:
+        document["detail"] = {name: _detail(part) for name, part in system.items()}
     if arguments.worst:
         document["worst"] = {
             name: _worst(part, arguments.worst)
             for name, part in system.items()
             if part.task.labels.can_answer
         }
-    if not arguments.json:
-        _show(document, folders, arguments)
     return document
 
 
-@dataclass(frozen=True)
-class _Evaluated:
-    parts: Sequence[TaskOutputs]
-    int8: Document
-
-
-def _evaluated(folder: Path, names: Sequence[str], arguments: Namespace) -> _Evaluated:
-    """The outputs of a run for its labelled rows; the network is not kept."""
-    model = load_run(folder, arguments)
-    if arguments.int8:
-        refuse_where_int8_cannot_run(model.network)
-    corpora = _corpora(model, names, arguments)
-    device = next(model.network.parameters()).device
-    forward = Live(model.network, corpora, model.pair_formats, model.template, device)
-    exact, int8 = _timed(forward), {}
-    if arguments.int8:
-        to_int8(model.network)
-        int8 = _int8_document(forward, exact, _timed(forward))
-    parts = [
-        TaskOutputs(str(folder), model.network.tasks[name], corpora[name], model.tokenizer, output)
-        for name, output in exact.outputs.items()
-    ]
-    return _Evaluated(parts, int8)
-
-
-def _show(document: Document, folders: Sequence[Path], arguments: Namespace) -> None:
-    show = tables.show_int8 if arguments.int8 else tables.show_scores
-    title = f"{' + '.join(map(str, folders))}: {arguments.split}"
+def _show(document: Document, title: str) -> None:
+    show = tables.show_int8 if "int8" in document else tables.show_scores
     show(title, document | {"scores": document["tasks"]})
+    for network in document["networks"]:
+        out().print(tables.network_line(network))
     for name, score in document["tasks"].items():
         if score.get("averaged", 1) > 1:
             out().print(f"{name}: the mean of {score['averaged']} runs")
-    if arguments.worst:
+    if "detail" in document:
+        show_detail(document["detail"])
+    if "worst" in document:
         tables.show_worst(document["worst"])
 
 
@@ -99,38 +165,14 @@ def _tasks_of(folders: Sequence[Path]) -> list[str]:
     return list(found)
 
 
-def _corpora(model: Model, names: Sequence[str], arguments: Namespace) -> dict[str, Corpus]:
-    """The labelled rows of a run's tasks."""
-    tasks = [task for name, task in model.network.tasks.items() if name in names]
-    with progress.counting() as counter:
-        corpora = corpora_of(
-            model.sources,
-            arguments.split,
-            tasks,
-            model.tokenizer,
-            load=load_or_hold_corpus,
-            on_progress=counter,
-        )
-    for why in dict.fromkeys(corpus.not_cached for corpus in corpora.values()):
-        if why:
-            say(f"note: {why}; continuing without it")
-    for name in (task.name for task in tasks if task.name not in corpora):
-        if arguments.task:
-            raise UserError(_no_rows(name, arguments.split))
-        say(f"note: {name} is skipped: tasks.{name}.{arguments.split} is not set")
-    return corpora
-
-
-def _no_rows(task: str, split: str) -> str:
-    return (
-        f"tasks.{task}.{split} is not set in the run's config, so there are no "
-        "rows to score; choose another --split"
-    )
-
-
 def _score(part: TaskOutputs) -> Score:
     target = np.asarray(part.corpus.target)
     return part.task.labels.scores(part.output, target, counts=part.corpus.site_counts())
+
+
+def _detail(part: TaskOutputs) -> Document:
+    target, counts = np.asarray(part.corpus.target), part.corpus.site_counts()
+    return detail_of(part.task.labels, part.output, target, counts=counts).document()
 
 
 def _worst(part: TaskOutputs, count: int) -> list[Document]:
@@ -155,37 +197,3 @@ def _worst(part: TaskOutputs, count: int) -> list[Document]:
         }
         for row in worst
     ]
-
-
-@dataclass(frozen=True)
-class _Timed:
-    outputs: dict[str, np.ndarray]
-    cpu_seconds: float
-
-
-def _timed(forward: Live) -> _Timed:
-    with progress.counting() as counter:
-        start = time.process_time()  # CPU time, because other programs may be running
-        found = outputs_on(forward, forward.corpora, on_progress=counter)
-    return _Timed(found, time.process_time() - start)
-
-
-def _int8_document(forward: Live, exact: _Timed, rough: _Timed) -> Document:
-    """The same rows with 8-bit layers, compared with float32."""
-    before = scores_document(scores_of(forward.network, exact.outputs, forward.corpora))
-    document = scores_document(scores_of(forward.network, rough.outputs, forward.corpora))
-    for name, score in document["tasks"].items():
-        score["difference"] = score["score"] - before["tasks"][name]["score"]
-        labels = forward.network.tasks[name].labels
-        score["changed"] = labels.changed(exact.outputs[name], rough.outputs[name])
-        score["changed_is"] = labels.change_is
-    spent, now = exact.cpu_seconds, rough.cpu_seconds
-    return document | {"cpu_seconds": {"float32": spent, "int8": now}, "times_less": spent / now}
-
-
-def scores_document(scores: dict[str, Score]) -> Document:
-    both = overall(scores)
-    return {
-        "tasks": {task: asdict(score) for task, score in scores.items()},
-        "overall": {"official": both["official"], "mean": both["mean"]},
-    }

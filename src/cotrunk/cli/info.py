@@ -15,7 +15,7 @@ from cotrunk.runs.sizes import sizes
 
 def info(arguments: Namespace) -> Document:
     run = RunFolder.open(Path(arguments.folder))
-    settings = _settings_of(run)
+    settings = settings_of(run)
     steps = [entry for entry in run.read_metrics() if entry.get("event") == "step"]
     kept = read_evaluation(run.best)
     document: Document = {
@@ -44,7 +44,7 @@ def _parameters(run: RunFolder) -> dict[str, int | None]:
     return {"parameters": found.get("total"), "trained_parameters": found.get("trained")}
 
 
-def _settings_of(run: RunFolder) -> Settings:
+def settings_of(run: RunFolder) -> Settings:
     record = run.read_document("run")
     if not isinstance(record, dict) or not isinstance(record.get("settings"), dict):
         raise UserError(f"{run.settings}: has no settings: `cotrunk train` did not write it")

@@ -203,9 +203,27 @@ def _add_study(commands: Commands) -> None:
 def _add_evaluate(commands: Commands) -> None:
     summary = "score a trained run, or several as one system, on labelled rows"
     evaluate = _command(commands, "evaluate", summary)
-    evaluate.add_argument("folders", metavar="RUN", nargs="+")
-    evaluate.add_argument("--split", choices=("train", "dev", "test"), default="dev")
-    _several(evaluate, "--task", "T", "default: all")
+    evaluate.add_argument(
+        "given",
+        metavar="RUN_OR_FILE",
+        nargs="+",
+        help="runs, and labelled files to score them on (default: the files of the config)",
+    )
+    evaluate.add_argument(
+        "--split", choices=("train", "dev", "test"), help="files of the config (default: dev)"
+    )
+    _several(evaluate, "--task", "T", "default: all; of a file, those whose columns it has")
+    evaluate.add_argument(
+        "--label", metavar="COLUMN", help="the label column of the files, for a single --task"
+    )
+    evaluate.add_argument(
+        "--skip-bad-rows", action="store_true", help="skip and count bad rows instead of stopping"
+    )
+    evaluate.add_argument(
+        "--detail",
+        action="store_true",
+        help="all metrics, each class, the confusion matrix and the calibration error",
+    )
     _which(evaluate)
     evaluate.add_argument(
         "--int8", action="store_true", help="compare with 8-bit layers: scores and CPU time"

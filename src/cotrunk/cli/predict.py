@@ -16,7 +16,7 @@ from cotrunk.cli.outputs import refuse_bad_target
 from cotrunk.cli.terminal import progress
 from cotrunk.cli.terminal.output import Document, say
 from cotrunk.cli.terminal.signals import terminable
-from cotrunk.cli.trained import chosen_tasks, load_run
+from cotrunk.cli.trained import chosen_tasks, load_run, naming_the_option
 from cotrunk.data.reading.examples import Rows, Source
 from cotrunk.data.reading.files import BOM
 from cotrunk.errors import UserError, plural
@@ -38,7 +38,7 @@ def predict(arguments: Namespace) -> Document:
     if arguments.int8:
         to_int8(model.network)
     predictor = Predictor(model)
-    with _as_file(arguments.file) as path, _naming_the_option():
+    with as_file(arguments.file) as path, naming_the_option():
         names = _usable_tasks(arguments, model, path)
         tasks = [model.network.tasks[name] for name in names]
         targets = _targets(arguments, tasks, model)
@@ -49,7 +49,7 @@ def predict(arguments: Namespace) -> Document:
             on_progress = (
                 counter if targets or arguments.json or not sys.stdout.isatty() else ignore_progress
             )
-            what = f"answering {_name_of(arguments.file)}"
+            what = f"answering {name_of(arguments.file)}"
             answered = _reporting(rows, readers, what, on_progress)
             document = _write_answers(arguments, tasks, answered, targets)
     for alike, read in readers:
@@ -59,12 +59,12 @@ def predict(arguments: Namespace) -> Document:
     return document
 
 
-def _name_of(file: str) -> str:
+def name_of(file: str) -> str:
     return "standard input" if file == "-" else str(Path(file))
 
 
 @contextmanager
-def _as_file(name: str) -> Iterator[Path]:
+def as_file(name: str) -> Iterator[Path]:
     """Standard input is copied to a file, because tasks with different columns read it again."""
     if name != "-":
         yield Path(name)
@@ -77,16 +77,6 @@ def _as_file(name: str) -> Iterator[Path]:
             head = file.read(1024).removeprefix(BOM).lstrip()
         endings = (end for begin, end in BEGINNINGS.items() if head.startswith(begin))
         yield path.rename(path.with_suffix(next(endings, ".csv")))
-
-
-@contextmanager
-def _naming_the_option() -> Iterator[None]:
-    """Errors name the option of this command instead of the config key."""
-    try:
-        yield
-    except UserError as error:
-        setting, option = "set skip_bad_rows = true", "give --skip-bad-rows"
-        raise UserError(*(line.replace(setting, option) for line in error.lines)) from None
 
 
 @contextmanager
@@ -136,7 +126,7 @@ def _usable_tasks(arguments: Namespace, model: Model, path: Path) -> list[str]:
     if not chosen:
         raise UserError(f"{arguments.folder}: none of the run's tasks makes predictions")
     usable, columns = [], []
-    place = _name_of(arguments.file)
+    place = name_of(arguments.file)
     for name in chosen:
         part = parts[name]
         with replace(part, path=path, called=place).open(part.texts) as table:
@@ -159,7 +149,7 @@ def _readers(
     for name in names:
         source = predictor.source(name, path)
         skip = arguments.skip_bad_rows or source.skip_bad_rows
-        source = replace(source, skip_bad_rows=skip, called=_name_of(arguments.file))
+        source = replace(source, skip_bad_rows=skip, called=name_of(arguments.file))
         words = predictor.tasks[name].labels.reads_words
         alike.setdefault((source, words), []).append(name)
     return [(some, Rows(predictor.tasks[some[0]], source)) for (source, _), some in alike.items()]

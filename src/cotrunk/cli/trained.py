@@ -1,7 +1,8 @@
 """Loads the trained run of ``evaluate``, ``predict`` and ``export``."""
 
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from cotrunk.build.load import load_model
@@ -28,3 +29,18 @@ def chosen_tasks(names: Sequence[str], known: Sequence[str]) -> list[str]:
         hint = did_you_mean(unknown[0], known)
         raise UserError(f"--task {unknown[0]}: must be one of {', '.join(known)}{hint}")
     return list(dict.fromkeys(names or known))
+
+
+@contextmanager
+def naming_the_option() -> Iterator[None]:
+    """Errors name the option of the command instead of the config key."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(*map(_by_option, error.lines)) from None
+
+
+def _by_option(line: str) -> str:
+    for setting in ("set sparse_labels = true or skip_bad_rows = true", "set skip_bad_rows = true"):
+        line = line.replace(setting, "give --skip-bad-rows")
+    return line

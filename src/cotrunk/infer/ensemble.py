@@ -48,7 +48,9 @@ def _averaged(parts: Sequence[TaskOutputs]) -> TaskOutputs:
                 f"{part.run} and {first.run} cannot be combined for {part.task.name}: {why}"
             )
     output = first.task.labels.averaged([part.output for part in parts])
-    return replace(first, output=output, averaged=len(parts))
+    labels = first.task.labels.of_several([part.task.labels for part in parts])
+    task = replace(first.task, labels=labels)
+    return replace(first, task=task, output=output, averaged=len(parts))
 
 
 def _cannot_join(one: TaskOutputs, first: TaskOutputs) -> str:

@@ -11,7 +11,17 @@ import numpy as np
 from cotrunk.errors import shown
 from cotrunk.kinds import outcomes
 from cotrunk.kinds.kind import CERTAINTY, Answer, Kind, Loss, by_row, mean_of_seen, number_of
-from cotrunk.kinds.metrics import F1, Metric, class_metrics
+from cotrunk.kinds.metrics import F1, Metric, class_counts, class_metrics
+from cotrunk.kinds.threshold import (
+    DEV_F1,
+    EVEN,
+    Threshold,
+    best_for_f1,
+    check_threshold,
+    chosen,
+    is_above,
+    mean_thresholds,
+)
 from cotrunk.kinds.weights import ClassWeights, balanced, check_weights
 
 if TYPE_CHECKING:
@@ -36,9 +46,11 @@ class Binary(Kind):
 
     metric: Literal["accuracy", "f1", "macro-f1", "mcc"] = "accuracy"
     class_weights: ClassWeights = None
+    threshold: Threshold = EVEN
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "class_weights", check_weights(self.class_weights, LABELS))
+        check_threshold(self.threshold)
 
     @property
     def outputs(self) -> int:
@@ -97,7 +109,7 @@ class Binary(Kind):
         return f"probabilities of {least:.2f}..{most:.2f}", "labels are 0 and 1"
 
     def predict_labels(self, output: np.ndarray) -> np.ndarray:
-        decided = (output[:, 0] > 0).astype(np.float64)
+        decided = is_above(output[:, 0], self.threshold)
         return np.where(np.isfinite(output).all(axis=1), decided, np.nan)
 
     def metrics(self) -> Mapping[str, Metric]:
@@ -118,8 +130,9 @@ class Binary(Kind):
 
     def certainty(self, output: np.ndarray, target: np.ndarray) -> outcomes.Certainty:
         known = np.isfinite(output).all(axis=1)
-        sure = outcomes.sigmoid(np.abs(output[known, 0]))
-        return outcomes.Certainty(sure, self.predict_labels(output[known]) == target[known])
+        predicted = self.predict_labels(output[known])
+        sure = outcomes.sigmoid(output[known, 0] * np.where(predicted == 1, 1, -1))
+        return outcomes.Certainty(sure, predicted == target[known])
 
     def averaged(self, outputs: Sequence[np.ndarray]) -> np.ndarray:
         return logits_of_mean(outputs)
@@ -143,7 +156,40 @@ class Binary(Kind):
 
     def to_columns(self, task: str, answer: Answer) -> dict[str, object]:
         (yes,) = answer.probabilities
-        return {task: answer.prediction, f"{task}{CERTAINTY}": max(yes, 1 - yes)}
+        is_one = answer.prediction == self.label_name(1.0)
+        return {task: answer.prediction, f"{task}{CERTAINTY}": yes if is_one else 1 - yes}
+
+    def constants(self, gold: np.ndarray) -> Sequence[np.ndarray]:  # noqa: ARG002
+        """Both labels: the rarer one may have the better F1."""
+        return [np.array(0.0), np.array(1.0)]
+
+    def class_scores(
+        self,
+        output: np.ndarray,
+        target: np.ndarray,
+        *,
+        counts: np.ndarray | None = None,  # noqa: ARG002
+    ) -> Sequence[outcomes.ClassScore]:
+        names = [str(self.label_name(label)) for label in (0.0, 1.0)]
+        return outcomes.class_scores(names, *class_counts(self.predict_labels(output), target, 2))
+
+    def thresholds(self) -> dict[str, float]:
+        found = chosen(self.threshold)
+        assert isinstance(found, float)
+        return {str(self.label_name(1.0)): found}
+
+    @property
+    def left_to_dev(self) -> tuple[str, ...]:
+        return ("threshold",) if self.threshold == DEV_F1 else ()
+
+    def chosen_on_dev(self, output: np.ndarray, target: np.ndarray) -> dict[str, Any]:
+        if not self.left_to_dev:
+            return {}
+        return {"threshold": best_for_f1(output[:, 0], target)}
+
+    def of_several(self, kinds: Sequence[Kind]) -> Kind:
+        """With the mean of their thresholds, as their probabilities are averaged."""
+        return replace(self, threshold=mean_thresholds(kind.thresholds() for kind in kinds)[0])
 
     def minbert_value(self, answer: Answer, texts: int) -> object:
         return int(answer.prediction) if texts == 1 else float(answer.prediction)

@@ -114,6 +114,16 @@ class Classes(Kind):
         found = f1_of_counts(*class_counts(predicted, gold, self.outputs))
         return dict(zip(self.names, found.tolist(), strict=True))
 
+    def class_scores(
+        self,
+        output: np.ndarray,
+        target: np.ndarray,
+        *,
+        counts: np.ndarray | None = None,  # noqa: ARG002
+    ) -> Sequence[outcomes.ClassScore]:
+        predicted = self.predict_labels(output)
+        return outcomes.class_scores(self.names, *class_counts(predicted, target, self.outputs))
+
     def errors(
         self,
         output: np.ndarray,

@@ -11,8 +11,11 @@ import numpy as np
 from cotrunk.kinds.influence import OverRows
 from cotrunk.kinds.masking import Vocabulary
 from cotrunk.kinds.metrics import Metric, Score, measure
-from cotrunk.kinds.outcomes import Certainty, Confusion
+from cotrunk.kinds.outcomes import Certainty, ClassScore, Confusion
 from cotrunk.kinds.rows import LoadedRows
+from cotrunk.kinds.units import by_row as by_row
+from cotrunk.kinds.units import mean_by_row as mean_by_row
+from cotrunk.kinds.units import mean_of_seen as mean_of_seen
 from cotrunk.numbers import exact_float
 
 if TYPE_CHECKING:
@@ -86,7 +89,7 @@ class Kind:
     """The function of ``probabilities``, for other programs."""
     minbert_headers: ClassVar[Mapping[int, str]] = {}
     """The course's header by the number of texts: CFIMDB is binary, but about sentiment."""
-    not_read: ClassVar[tuple[str, ...]] = ("metric", "class_weights")
+    not_read: ClassVar[tuple[str, ...]] = ("metric", "class_weights", "threshold")
     """Fields that do not affect how labels are read, so cached targets stay valid."""
 
     @property
@@ -223,6 +226,10 @@ class Kind:
         """The chosen metric."""
         return self.metrics()[self.metric].value(predicted, gold)
 
+    def further_metrics(self) -> Mapping[str, Metric]:
+        """Those that are shown in detail, but cannot be chosen: they have no bounds."""
+        return {}
+
     def per_class(self, predicted: np.ndarray, gold: np.ndarray) -> dict[str, float]:  # noqa: ARG002
         return {}
 
@@ -232,8 +239,14 @@ class Kind:
         """``output`` is the ``evidence`` of all units, ``target`` the flat targets of a corpus."""
         predicted, gold = self.predict_labels(output), self.shaped(target)
         found = measure(self.metrics(), self.metric, predicted, gold, counts=counts)
-        per_class = self.per_class(predicted, gold) if math.isfinite(found.score) else {}
-        return replace(found, per_class=per_class, unit=found.unit if self.in_overall else None)
+        baseline = self.baseline(target)
+        return replace(
+            found,
+            per_class=self.per_class(predicted, gold) if math.isfinite(found.score) else {},
+            unit=found.unit if self.in_overall else None,
+            baseline=baseline if math.isfinite(baseline) else None,
+            thresholds=self.thresholds(),
+        )
 
     def over_rows(
         self, output: np.ndarray, target: np.ndarray, *, counts: np.ndarray | None = None
@@ -247,10 +260,52 @@ class Kind:
         return output_NO
 
     def baseline(self, target: np.ndarray) -> float:
-        """The score of always predicting the most common label."""
+        """The score of the constant answer; NaN if it has none, such as a correlation."""
+        return self.baselines(target).get(self.metric, math.nan)
+
+    def baselines(self, target: np.ndarray) -> dict[str, float]:
+        """For every metric, the value of the best constant answer."""
         gold = self.shaped(target)
+        if not len(gold):
+            return {}
+        constants = [np.broadcast_to(label, gold.shape) for label in self.constants(gold)]
+        metrics = {**self.metrics(), **self.further_metrics()}
+        return {
+            name: max(metric.value(constant, gold) for constant in constants)
+            for name, metric in metrics.items()
+        }
+
+    def constants(self, gold: np.ndarray) -> Sequence[np.ndarray]:
+        """The constant answers to compare with: the most common label."""
         labels, counts = np.unique(gold, axis=0, return_counts=True)
-        return self.value(np.broadcast_to(labels[counts.argmax()], gold.shape), gold)
+        return [labels[counts.argmax()]]
+
+    def thresholds(self) -> dict[str, float]:
+        """The probability above which each class is given; empty if the most probable one is."""
+        return {}
+
+    @property
+    def left_to_dev(self) -> tuple[str, ...]:
+        """The fields whose values ``chosen_on_dev`` gives."""
+        return ()
+
+    def chosen_on_dev(self, output: np.ndarray, target: np.ndarray) -> dict[str, Any]:  # noqa: ARG002
+        """Values of the fields that are left to the dev rows."""
+        return {}
+
+    def of_several(self, kinds: Sequence["Kind"]) -> "Kind":  # noqa: ARG002
+        """The kind for the ``averaged`` outputs of several networks, whose kinds are ``kinds``."""
+        return self
+
+    def class_scores(
+        self,
+        output: np.ndarray,  # noqa: ARG002
+        target: np.ndarray,  # noqa: ARG002
+        *,
+        counts: np.ndarray | None = None,  # noqa: ARG002
+    ) -> Sequence[ClassScore]:
+        """Precision, recall and F1 of each class; none if there are no classes."""
+        return ()
 
     def errors(
         self, output: np.ndarray, target: np.ndarray, *, counts: np.ndarray | None = None
@@ -312,30 +367,6 @@ class Kind:
 
     def minbert_value(self, answer: Answer, texts: int) -> object:  # noqa: ARG002
         return float(answer.prediction)
-
-
-def by_row(values: np.ndarray, counts: np.ndarray | None) -> Sequence[Any]:
-    """One entry per row: a number, or the array of its units or classes."""
-    if counts is not None:
-        return np.split(values, np.cumsum(counts)[:-1]) if len(counts) else []
-    return values.tolist() if values.ndim == 1 else list(values)
-
-
-def mean_by_row(values: np.ndarray, counts: np.ndarray | None) -> np.ndarray:
-    """The mean over the units of each row; NaN for a row without units."""
-    if counts is None:
-        return values
-    total = np.bincount(np.repeat(np.arange(len(counts)), counts), values, minlength=len(counts))
-    return np.where(counts > 0, total / np.maximum(counts, 1), np.nan)
-
-
-def mean_of_seen(outputs: Sequence[np.ndarray]) -> np.ndarray:
-    """The mean of several outputs without those that are all NaN for a unit."""
-    stacked = np.stack([output.astype(np.float64) for output in outputs])
-    seen = ~np.isnan(stacked).all(axis=-1, keepdims=True)
-    total = np.where(seen, stacked, 0.0).sum(axis=0)
-    count = seen.sum(axis=0)
-    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
 def number_of(raw: object) -> float | None:

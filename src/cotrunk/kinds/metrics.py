@@ -74,7 +74,9 @@ class Score:
     """A metric on some rows; ``low`` and ``high`` bound its 95 % interval, NaN if it has none.
 
     ``more`` has all metrics of the kind. ``unit`` is the score mapped to 0..1, as in ``official``;
-    None: the task does not count in the overall score.
+    None: the task does not count in the overall score. ``baseline`` is the score of a constant
+    answer, if it has one. ``thresholds``: the probability above which a class is given, where that
+    is how answers are chosen.
     """
 
     metric: str
@@ -85,6 +87,8 @@ class Score:
     unit: float | None
     more: dict[str, float] = field(default_factory=dict)
     per_class: dict[str, float] = field(default_factory=dict)
+    baseline: float | None = None
+    thresholds: dict[str, float] = field(default_factory=dict)
 
 
 def measure(
@@ -134,6 +138,14 @@ def spearman(predicted: np.ndarray, gold: np.ndarray) -> np.ndarray:
     from scipy.stats import rankdata
 
     return pearson(rankdata(predicted, axis=-1), rankdata(gold, axis=-1))
+
+
+def mean_absolute_error(predicted: np.ndarray, gold: np.ndarray) -> np.ndarray:
+    return np.abs(predicted - gold).mean(axis=-1)
+
+
+def root_mean_squared_error(predicted: np.ndarray, gold: np.ndarray) -> np.ndarray:
+    return np.sqrt(((predicted - gold) ** 2).mean(axis=-1))
 
 
 def class_counts(
@@ -238,6 +250,8 @@ PEARSON = Metric(
 SPEARMAN = Metric(
     "spearman", spearman, is_correlation=True, influence=influence_on_spearman, size=no_cases
 )
+MEAN_ABSOLUTE_ERROR = Metric("mean absolute error", mean_absolute_error, size=no_cases)
+RMSE = Metric("rmse", root_mean_squared_error, size=no_cases)
 F1 = Metric("f1", positive_f1, influence=influence_on_f1, size=size_of_f1)
 MICRO_F1_OF_SETS = Metric("micro-f1", micro_f1_of_sets, influence=influence_on_f1, size=size_of_f1)
 MACRO_F1_OF_SETS = Metric("macro-f1", macro_f1_of_sets, influence=influence_on_macro_f1_of_sets)

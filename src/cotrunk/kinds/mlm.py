@@ -137,10 +137,6 @@ class MaskedWords(Kind):
             counts = np.bincount(row, minlength=len(counts))
         return ACCURACY.over_rows(hit, np.ones_like(hit), counts=counts)
 
-    def baseline(self, target: np.ndarray) -> float:
-        """The share of the most common token."""
-        return super().baseline(target) if len(target) else math.nan
-
     def errors(
         self,
         output: np.ndarray,

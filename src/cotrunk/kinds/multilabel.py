@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -14,6 +14,16 @@ from cotrunk.kinds.binary import logits_of_mean, sigmoid
 from cotrunk.kinds.classes import index_of, names_of
 from cotrunk.kinds.kind import CERTAINTY, Answer, Kind, Loss
 from cotrunk.kinds.metrics import MACRO_F1_OF_SETS, MICRO_F1_OF_SETS, Metric, f1_of_sets
+from cotrunk.kinds.threshold import (
+    DEV_F1,
+    EVEN,
+    Threshold,
+    best_for_f1,
+    check_threshold,
+    chosen,
+    is_above,
+    mean_thresholds,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -33,6 +43,7 @@ class Multilabel(Kind):
     classes: int | tuple[str, ...] = ()
     separator: str = "|"
     metric: Literal["micro-f1", "macro-f1"] = "micro-f1"
+    threshold: Threshold | tuple[float, ...] = EVEN
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "classes", names_of(self.classes))
@@ -44,6 +55,12 @@ class Multilabel(Kind):
                     f"classes: a name must not be empty, contain {self.separator!r}, or start or "
                     f"end with a blank; found {name!r}"
                 )
+        check_threshold(self.threshold)
+        if isinstance(self.threshold, tuple) and len(self.threshold) != self.outputs:
+            raise ValueError(
+                f"threshold: give one number, or one for each of {self.outputs} classes; "
+                f"found {len(self.threshold)}"
+            )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -119,7 +136,7 @@ class Multilabel(Kind):
 
     def predict_labels(self, output: np.ndarray) -> np.ndarray:
         finite = np.isfinite(output).all(axis=1, keepdims=True)
-        return np.where(finite, (output > 0).astype(np.float64), np.nan)
+        return np.where(finite, is_above(output, self.threshold), np.nan)
 
     def metrics(self) -> Mapping[str, Metric]:
         return {"micro-f1": MICRO_F1_OF_SETS, "macro-f1": MACRO_F1_OF_SETS}
@@ -127,12 +144,54 @@ class Multilabel(Kind):
     def per_class(self, predicted: np.ndarray, gold: np.ndarray) -> dict[str, float]:
         return dict(zip(self.names, f1_of_sets(predicted, gold).tolist(), strict=True))
 
-    def baseline(self, target: np.ndarray) -> float:
-        """The best score of always predicting the same classes: the most common ones."""
+    def baselines(self, target: np.ndarray) -> dict[str, float]:
+        """The best of always giving the same classes, which are the most common ones.
+
+        All of them for macro-F1, to which each adds 2 count / (rows + count).
+        """
         gold = self.shaped(target)
-        order = np.argsort(-gold.sum(axis=0), kind="stable")
-        sets = [np.isin(np.arange(self.outputs), order[:count]) for count in range(len(order) + 1)]
-        return max(self.value(np.broadcast_to(one, gold.shape) * 1.0, gold) for one in sets)
+        if not len(gold):
+            return {}
+        count_K = np.sort(gold.sum(axis=0))[::-1]
+        given_K = len(gold) * np.arange(1, self.outputs + 1)
+        micro_K = 2 * count_K.cumsum() / (given_K + count_K.sum())
+        macro = (2 * count_K / (len(gold) + count_K)).mean()
+        return {"micro-f1": float(micro_K.max()), "macro-f1": float(macro)}
+
+    def class_scores(
+        self,
+        output: np.ndarray,
+        target: np.ndarray,
+        *,
+        counts: np.ndarray | None = None,  # noqa: ARG002
+    ) -> Sequence[outcomes.ClassScore]:
+        predicted, gold = self.predict_labels(output), self.shaped(target)
+        right = predicted * gold
+        return outcomes.class_scores(self.names, *(x.sum(axis=0) for x in (right, predicted, gold)))
+
+    def thresholds(self) -> dict[str, float]:
+        each = np.broadcast_to(np.asarray(chosen(self.threshold)), (self.outputs,))
+        return dict(zip(self.names, each.tolist(), strict=True))
+
+    @property
+    def left_to_dev(self) -> tuple[str, ...]:
+        return ("threshold",) if self.threshold == DEV_F1 else ()
+
+    def chosen_on_dev(self, output: np.ndarray, target: np.ndarray) -> dict[str, Any]:
+        """One threshold for all classes maximises micro-F1, one for each class macro-F1.
+
+        If probabilities are calibrated, these are the optimal decisions (Lipton et al. 2014).
+        """
+        if not self.left_to_dev:
+            return {}
+        gold = self.shaped(target)
+        if self.metric == "micro-f1":
+            return {"threshold": best_for_f1(output, gold)}
+        return {"threshold": tuple(map(best_for_f1, output.T, gold.T))}
+
+    def of_several(self, kinds: Sequence[Kind]) -> Kind:
+        """With the mean of their thresholds, as their probabilities are averaged."""
+        return replace(self, threshold=mean_thresholds(kind.thresholds() for kind in kinds))
 
     def errors(
         self,
@@ -150,8 +209,9 @@ class Multilabel(Kind):
     def certainty(self, output: np.ndarray, target: np.ndarray) -> outcomes.Certainty:
         """Of every decision about a class."""
         known = np.isfinite(output).all(axis=1)
-        sure = outcomes.sigmoid(np.abs(output[known]))
-        right = self.predict_labels(output[known]) == self.shaped(target)[known]
+        predicted = self.predict_labels(output[known])
+        sure = outcomes.sigmoid(output[known] * np.where(predicted == 1, 1, -1))
+        right = predicted == self.shaped(target)[known]
         return outcomes.Certainty(sure.reshape(-1), right.reshape(-1))
 
     def averaged(self, outputs: Sequence[np.ndarray]) -> np.ndarray:
@@ -185,6 +245,7 @@ class Multilabel(Kind):
 
     def to_columns(self, task: str, answer: Answer) -> dict[str, object]:
         """The class names, and the probability of the least certain decision."""
-        least = min(max(yes, 1 - yes) for yes in answer.probabilities)
+        each = zip(self.names, answer.probabilities, strict=True)
+        least = min(yes if name in answer.prediction else 1 - yes for name, yes in each)
         joined = self.separator.join(answer.prediction)
         return {task: joined, f"{task}{CERTAINTY}": least}

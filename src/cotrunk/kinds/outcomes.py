@@ -1,6 +1,6 @@
-"""Which answers a model gave for which gold labels, and how sure it was of them."""
+"""Which answers a model gave for which gold labels, how often right, and how sure of them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -26,6 +26,17 @@ class Certainty:
 
     confidence: np.ndarray
     right: np.ndarray
+
+
+@dataclass(frozen=True)
+class ClassScore:
+    """``support``: how often the class is the gold label. 0 where there is nothing to divide by."""
+
+    name: str
+    precision: float
+    recall: float
+    f1: float
+    support: int
 
 
 def of_classes(
@@ -84,6 +95,24 @@ def of_numbers(
     counts, _, _ = np.histogram2d(*inside, bins=(edges, edges))
     names = tuple(f"{a:g}..{b:g}" for a, b in pairwise(edges.round(3)))
     return Confusion(names, names, counts.astype(np.int64))
+
+
+def class_scores(
+    names: Iterable[str], right_K: np.ndarray, predicted_K: np.ndarray, gold_K: np.ndarray
+) -> list[ClassScore]:
+    """From how often each class was predicted correctly, predicted, and gold."""
+    columns = (right_K, predicted_K, gold_K)
+    counts = zip(names, *(x.astype(np.int64).tolist() for x in columns), strict=True)
+    return [
+        ClassScore(
+            name,
+            precision=right / max(predicted, 1),
+            recall=right / max(gold, 1),
+            f1=2 * right / max(predicted + gold, 1),
+            support=gold,
+        )
+        for name, right, predicted, gold in counts
+    ]
 
 
 def softmax(output: np.ndarray) -> np.ndarray:

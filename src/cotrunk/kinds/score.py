@@ -11,7 +11,7 @@ import numpy as np
 from cotrunk.errors import shown
 from cotrunk.kinds import outcomes
 from cotrunk.kinds.kind import Kind, Loss, number_of
-from cotrunk.kinds.metrics import PEARSON, SPEARMAN, Metric
+from cotrunk.kinds.metrics import MEAN_ABSOLUTE_ERROR, PEARSON, RMSE, SPEARMAN, Metric
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -104,6 +104,12 @@ class Scores(Kind):
 
     def metrics(self) -> Mapping[str, Metric]:
         return {"pearson": PEARSON, "spearman": SPEARMAN}
+
+    def further_metrics(self) -> Mapping[str, Metric]:
+        return {metric.name: metric for metric in (MEAN_ABSOLUTE_ERROR, RMSE)}
+
+    def constants(self, gold: np.ndarray) -> Sequence[np.ndarray]:
+        return [gold.mean()]
 
     def errors(
         self,

@@ -22,7 +22,7 @@ from cotrunk.kinds.entity_f1 import (
 from cotrunk.kinds.influence import OverRows
 from cotrunk.kinds.intervals import interval
 from cotrunk.kinds.kind import Answer, Kind, WordError, by_row, mean_by_row
-from cotrunk.kinds.metrics import Metric, Score, measure
+from cotrunk.kinds.metrics import Metric, Score, class_counts, measure
 from cotrunk.kinds.spans import OUTSIDE, faults, prefix_and_type, spans
 
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ class Tags(Kind):
             return Score(self.metric, nan, nan, nan, len(counts), nan)
         predicted_N = self._predicted(output)
         words = measure(self.metrics(), "accuracy", predicted_N, target, counts=counts)
-        words = replace(words, rows=len(counts))
+        words = replace(words, rows=len(counts), baseline=self.baseline(target))
         if self.scheme == "plain":
             return replace(words, per_class=self.word.per_class(predicted_N, target))
         return self._with_entities(words, self._entities(predicted_N, target, counts))
@@ -263,9 +263,23 @@ class Tags(Kind):
     def _tags(self, label_N: np.ndarray, counts: np.ndarray) -> list[list[Any]]:
         return [self.label_name(label) for label in by_row(label_N, counts)]
 
-    def baseline(self, target: np.ndarray) -> float:
-        """The score of always predicting the most common tag; its entity F1 is 0."""
-        return 0.0 if self.metric == "entity-f1" else self.word.baseline(target)
+    def baselines(self, target: np.ndarray) -> dict[str, float]:
+        """Of always predicting the most common tag, which finds no entity."""
+        entities = () if self.scheme == "plain" else ("entity-f1", "precision", "recall")
+        return self.word.baselines(target) | dict.fromkeys(entities, 0.0)
+
+    def class_scores(
+        self, output: np.ndarray, target: np.ndarray, *, counts: np.ndarray | None = None
+    ) -> Sequence[outcomes.ClassScore]:
+        """Of each type of entity or, under scheme ``plain``, of each tag."""
+        assert counts is not None
+        predicted_N = self._predicted(output)
+        if self.scheme == "plain":
+            return outcomes.class_scores(
+                self.names, *class_counts(predicted_N, target, self.outputs)
+            )
+        by_type = self._entities(predicted_N, target, counts).by_type
+        return outcomes.class_scores(by_type, *np.array(list(by_type.values())).reshape(-1, 3).T)
 
     def errors(
         self, output: np.ndarray, target: np.ndarray, *, counts: np.ndarray | None = None

@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,10 +13,11 @@ from cotrunk.data.reading.splits import held_out_arrays
 from cotrunk.data.tokens.cache import Corpus
 from cotrunk.files import without_nan
 from cotrunk.infer.forward import Forward
+from cotrunk.kinds import Kind
 from cotrunk.kinds.metrics import Score, overall
 from cotrunk.learn import guards
 from cotrunk.learn.run import Run
-from cotrunk.learn.stage import Progress, Stage, finite
+from cotrunk.learn.stage import Chosen, Progress, Stage, finite
 from cotrunk.model.sharing.merge import merged_tensors
 from cotrunk.model.sharing.network import Network
 from cotrunk.progress import OnProgress, ignore_progress
@@ -29,18 +31,20 @@ Outputs = Mapping[str, np.ndarray]
 def evaluate(run: Run, stage: Stage, progress: Progress) -> Evaluated:
     """Score the network on the dev rows; keep it if it is the best so far."""
     outputs = outputs_on(stage.dev_forward, run.dev, on_progress=run.on_progress_or_stop)
-    scores = scores_of(run.network, outputs, run.dev)
+    progress.chosen = chosen_on_dev(run, outputs)
+    kinds = kinds_with(run.network, progress.chosen)
+    scores = scores_of(kinds, outputs, run.dev)
     evaluation = _evaluation(run, stage, progress, scores)
     value = kept_score(scores, run.keep)
     best = value > progress.best or progress.best_step < 0
     if best:
         progress.best, progress.best_step = value, progress.step
-        keep_evaluated(run, run.folder.best, evaluation, outputs)
+        keep_evaluated(run, run.folder.best, evaluation, outputs, progress.chosen)
     for task in _newly_best(progress, scores):
         if stage.keep_each:
-            keep_evaluated(run, run.folder.best_of(task), evaluation, outputs)
+            keep_evaluated(run, run.folder.best_of(task), evaluation, outputs, progress.chosen)
     _record(run, evaluation)
-    findings = _findings(run, outputs)
+    findings = _findings(run, kinds, outputs)
     run.folder.append_findings(progress.step, findings)
     progress.evaluated = progress.step
     return Evaluated(progress.step, evaluation.epoch, scores, best, findings)
@@ -50,10 +54,28 @@ def save_again(run: Run, stage: Stage, progress: Progress) -> None:
     """Save lost networks from the weights of a checkpoint; they become what they were."""
     if run.save_again:
         outputs = outputs_on(stage.dev_forward, run.dev, on_progress=run.on_progress_or_stop)
-        scores = scores_of(run.network, outputs, run.dev)
+        chosen = chosen_on_dev(run, outputs)
+        scores = scores_of(kinds_with(run.network, chosen), outputs, run.dev)
         evaluation = _evaluation(run, stage, progress, scores)
         for place in run.save_again:
-            keep_evaluated(run, place, evaluation, outputs)
+            keep_evaluated(run, place, evaluation, outputs, chosen)
+
+
+def chosen_on_dev(run: Run, outputs: Outputs) -> Chosen:
+    """The settings that tasks leave to the dev rows, such as a decision threshold."""
+    found = {
+        task: run.network.tasks[task].labels.chosen_on_dev(output, np.asarray(run.dev[task].target))
+        for task, output in outputs.items()
+    }
+    return {task: settings for task, settings in found.items() if settings}
+
+
+def kinds_with(network: Network, chosen: Chosen) -> dict[str, Kind]:
+    """The kinds of all tasks, with the settings that were chosen on the dev rows."""
+    return {
+        name: replace(task.labels, **chosen[name]) if name in chosen else task.labels
+        for name, task in network.tasks.items()
+    }
 
 
 def _evaluation(
@@ -70,20 +92,33 @@ def _evaluation(
     )
 
 
-def keep(run: Run, place: Path) -> None:
+def keep(run: Run, place: Path, chosen: Chosen) -> None:
     """Save the network without scores."""
     with run.meter.phase("save"):
-        write_checkpoint(place, tensors=_network_tensors(run), documents=run.documents)
+        write_checkpoint(place, tensors=_network_tensors(run), documents=_documents(run, chosen))
 
 
-def keep_evaluated(run: Run, place: Path, evaluation: Evaluation, outputs: Outputs) -> None:
+def keep_evaluated(
+    run: Run, place: Path, evaluation: Evaluation, outputs: Outputs, chosen: Chosen
+) -> None:
     """Save the network with its scores and what they were computed from."""
+    scored = {DOCUMENT: without_nan(evaluation.document())}
     with run.meter.phase("save"):
         write_checkpoint(
             place,
             tensors={**_network_tensors(run), "dev": _dev_tensors(run, outputs)},
-            documents={**run.documents, DOCUMENT: without_nan(evaluation.document())},
+            documents={**_documents(run, chosen), **scored},
         )
+
+
+def _documents(run: Run, chosen: Chosen) -> dict[str, Any]:
+    """Those of the run; its settings have the values that were chosen on the dev rows."""
+    documents: dict[str, Any] = dict(run.documents)
+    if chosen:
+        settings = documents["settings"]
+        tasks = {name: {**part, **chosen.get(name, {})} for name, part in settings["tasks"].items()}
+        documents["settings"] = {**settings, "tasks": tasks}
+    return documents
 
 
 def _dev_tensors(run: Run, outputs: Outputs) -> dict[str, torch.Tensor]:
@@ -131,14 +166,14 @@ def _record(run: Run, evaluation: Evaluation) -> None:
     run.folder.append_metrics({**where, "scores": shown, **evaluation.overall})
 
 
-def _findings(run: Run, outputs: Outputs) -> list[Finding]:
+def _findings(run: Run, kinds: Mapping[str, Kind], outputs: Outputs) -> list[Finding]:
     return [
         finding
         for name, output in outputs.items()
         for finding in guards.on_dev(
             run.network.tasks[name],
-            run.network.tasks[name].labels.predict_labels(output),
-            run.network.tasks[name].labels.shaped(np.asarray(run.dev[name].target)),
+            kinds[name].predict_labels(output),
+            kinds[name].shaped(np.asarray(run.dev[name].target)),
         )
     ]
 
@@ -151,11 +186,11 @@ def outputs_on(
 
 
 def scores_of(
-    network: Network, outputs: Outputs, corpora: Mapping[str, Corpus]
+    kinds: Mapping[str, Kind], outputs: Outputs, corpora: Mapping[str, Corpus]
 ) -> dict[str, Score]:
     """The score of every task on its labelled rows."""
     return {
-        task: network.tasks[task].labels.scores(
+        task: kinds[task].scores(
             output, np.asarray(corpora[task].target), counts=corpora[task].site_counts()
         )
         for task, output in outputs.items()

@@ -57,9 +57,9 @@ def _train_stages(
             _enter_next(stage, progress)
     assert stage is not None
     with averaged(stage):
-        keep(run, run.folder.final)
+        keep(run, run.folder.final, progress.chosen)
         if progress.best_step < 0:  # never evaluated: the last is also the best
-            keep(run, run.folder.best)
+            keep(run, run.folder.best, progress.chosen)
 
 
 def train_stage(run: Run, stage: Stage, progress: Progress, *, begun: float) -> Generator[Event]:

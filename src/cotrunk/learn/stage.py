@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -24,6 +24,8 @@ from cotrunk.runs.checkpoint import Checkpoint
 from cotrunk.runs.folder import RunFolder
 
 Due = Literal["epoch", "never"] | int
+Chosen = Mapping[str, Mapping[str, Any]]
+"""By task: settings of its kind, such as a threshold, that were chosen on the dev rows."""
 
 
 class TrainingStopped(RuntimeError):
@@ -81,7 +83,8 @@ class Stage:
 class Progress:
     """Progress of a run, saved in every checkpoint. Steps count through all stages.
 
-    ``stale`` counts the evaluations since a task's best score.
+    ``stale`` counts the evaluations since a task's best score. ``chosen`` is of the last
+    evaluation.
     """
 
     step: int = 0
@@ -91,6 +94,7 @@ class Progress:
     skipped: int = 0
     task_best: dict[str, float] = field(default_factory=dict)
     stale: dict[str, int] = field(default_factory=dict)
+    chosen: Chosen = field(default_factory=dict)
 
     def is_done(self, task: str, stage: Stage) -> bool:
         if stage.patience is None or task not in stage.stopping:
@@ -113,6 +117,7 @@ def save(stage: Stage, run: RunFolder, progress: Progress) -> Path:
         "skipped": progress.skipped,
         "task_best": progress.task_best,
         "stale": progress.stale,
+        "chosen": progress.chosen,
         "metrics_bytes": metrics.bytes,
         "metrics_sha256": metrics.sha256,
     }
@@ -137,6 +142,7 @@ def progress_of(checkpoint: Checkpoint) -> Progress:
         skipped=state["skipped"],
         task_best=state["task_best"],
         stale=state["stale"],
+        chosen=state.get("chosen", {}),
     )
 
 

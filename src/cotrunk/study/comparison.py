@@ -150,6 +150,12 @@ class Comparison:
         """All tasks of all runs, in the order of the configs."""
         return list(dict.fromkeys(task for run in self.runs for task in run.record.tasks))
 
+    @property
+    def constants(self) -> dict[str, float]:
+        """By task, the score of the constant answer; NaN if it has none."""
+        found = {task: one for run in self.runs for task, one in run.record.tasks.items()}
+        return {task: found[task].labels.baseline(found[task].target) for task in self.tasks}
+
     def differences_of(self, group: ComparedGroup) -> dict[str, TaskDifference]:
         """By task and overall formula; empty for the baseline."""
         found = (*self.differences, *self.overall_differences)
@@ -167,5 +173,6 @@ class Comparison:
             "broken": [{"run": str(run.path), "why": run.why} for run in self.broken],
             "notes": list(self.notes),
             "negative_transfer": [found.document() for found in self.transfers],
+            "constants": self.constants,
         }
         return {key: without_nan(value) for key, value in document.items()}

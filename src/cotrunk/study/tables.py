@@ -167,8 +167,12 @@ def _signed(value: float) -> str:
 
 
 def _notes(comparison: Comparison) -> list[str]:
+    constants = {
+        task: "" if math.isnan(value) else f" (constant answer {value:.3f})"
+        for task, value in comparison.constants.items()
+    }
     metrics = dict.fromkeys(
-        f"{task}: {found.score['metric']} on {found.score['rows']:,} rows"
+        f"{task}: {found.score['metric']} on {found.score['rows']:,} rows{constants[task]}"
         for run in comparison.runs
         for task, found in run.record.tasks.items()
     )

@@ -4,7 +4,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from rich.console import Console
 from rich.progress import (
@@ -21,6 +21,9 @@ from cotrunk.cli.terminal.output import err, say, with_interval
 from cotrunk.errors import plural, printable
 from cotrunk.progress import ProgressUpdate
 from cotrunk.runs.events import Evaluated, Event, Finished, Stepped
+
+if TYPE_CHECKING:
+    from cotrunk.kinds.metrics import Score
 
 PLAIN_EVERY_SECONDS = 10.0
 LIVE_EVERY_SECONDS = 0.2
@@ -141,10 +144,15 @@ def _losses(event: Stepped) -> str:
 
 
 def _scores(event: Evaluated) -> str:
-    scores = "  ".join(
-        f"{task} {with_interval(s.score, s.low, s.high)}" for task, s in event.scores.items()
-    )
+    scores = "  ".join(_in_context(task, score) for task, score in event.scores.items())
     return f"dev after step {event.step}: {scores}{'  (best so far)' if event.best else ''}"
+
+
+def _in_context(task: str, score: "Score") -> str:
+    """A score with its metric, its rows and what a constant answer would score."""
+    found = with_interval(score.score, score.low, score.high)
+    constant = "" if score.baseline is None else f"constant {score.baseline:.3f}, "
+    return f"{task} {score.metric} {found} ({constant}{plural(score.rows, 'row')})"
 
 
 class _Live:

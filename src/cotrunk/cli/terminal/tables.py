@@ -7,6 +7,7 @@ from typing import Any
 from cotrunk.cli.terminal.output import megabytes, number, out, table, with_interval
 from cotrunk.errors import plural
 from cotrunk.kinds.task import Task
+from cotrunk.kinds.threshold import EVEN
 from cotrunk.model.sharing.drawn import draw_owners
 from cotrunk.model.sharing.parameter_table import ParameterTable
 
@@ -17,17 +18,49 @@ LEAST_SECONDS = 1.0
 """CPU time below which a ratio is meaningless."""
 
 
+SCORE_COLUMNS = ["task", "metric", "score [95 % interval]", "constant answer", "rows"]
+
+
 def show_scores(title: str, document: Document) -> None:
     """One row per task, then both overall scores."""
     rows = []
     for task, s in document["scores"].items():
-        rows.append([task, with_interval(s["score"], s["low"], s["high"])])
+        score = with_interval(s["score"], s["low"], s["high"])
+        rows.append([task, s["metric"], score, number(s.get("baseline")), f"{s['rows']:,}"])
         # A task outside the overall score shows all its metrics.
         if s["unit"] is None and s["score"] is not None:
             others = (name for name in s["more"] if name != s["metric"])
-            rows += [[f"{task}, {name}", number(s["more"][name])] for name in others]
-    rows += [[f"overall, {key}", number(score)] for key, score in document["overall"].items()]
-    out().print(table(title, ["task", "score [95 % interval]"], rows))
+            rows += [[task, name, number(s["more"][name]), "", ""] for name in others]
+    for key, score in document["overall"].items():
+        rows.append([f"overall, {key}", "", number(score), "", ""])
+    made = table(title, SCORE_COLUMNS, rows)
+    made.columns[1].justify = "left"
+    out().print(made)
+    for task, s in document["scores"].items():
+        if found := threshold_line(s.get("thresholds", {})):
+            out().print(f"{task}: {found}")
+
+
+def threshold_line(thresholds: Mapping[str, float]) -> str:
+    """Above which probability a class is given; empty if that is 0.5 for all."""
+    values = set(thresholds.values())
+    if values <= {EVEN}:
+        return ""
+    if len(values) == 1:
+        every = "each class" if len(thresholds) > 1 else next(iter(thresholds))
+        return f"{every} is given above a probability of {values.pop():.3g}"
+    each = ", ".join(f"{name} {value:.3g}" for name, value in thresholds.items())
+    return f"a class is given above a probability of: {each}"
+
+
+def network_line(network: Document) -> str:
+    """Which network was scored, as ``evaluate`` names it."""
+    plan = "  ".join(
+        f"{key} {'yes' if isinstance(value, dict) else value}"
+        for key, value in network["plan"].items()
+    )
+    at = f"{network['which']}, step {network['step']:,}, seed {network['seed']}"
+    return f"{network['run']}: {at}; {plan}"
 
 
 def show_int8(title: str, document: Document) -> None:
@@ -148,8 +181,10 @@ def _cost_lines(document: Document) -> list[list[str]]:
     return [*lines, ["peak memory", megabytes(document["peak_memory"])]]
 
 
-def show_demo(runs: Sequence[Document], baselines: Mapping[str, float]) -> None:
-    tasks = list(baselines)
+def show_demo(runs: Sequence[Document]) -> None:
+    """One row per run, and the constant answer; every score with its metric and rows."""
+    scored = {task: score for run in runs for task, score in run["scores"].items()}
+    tasks = [task for task, score in scored.items() if score["unit"] is not None]
     rows = []
     for run in runs:
         none = dict.fromkeys(("score", "low", "high"))  # the run was not evaluated
@@ -165,9 +200,11 @@ def show_demo(runs: Sequence[Document], baselines: Mapping[str, float]) -> None:
                 megabytes(run["bytes"]),
             ]
         )
-    rows.append(["constant answer", "", *(number(baselines[t]) for t in tasks)])
+    rows.append(["constant answer", "", *(number(scored[t]["baseline"]) for t in tasks)])
     columns = ["plan", "layers", *tasks, "overall", "parameters", "seconds", "size"]
     out().print(table("", columns, [row + [""] * (len(columns) - len(row)) for row in rows]))
+    measured = (f"{t}: {scored[t]['metric']} on {scored[t]['rows']:,} dev rows" for t in tasks)
+    out().print("; ".join(measured))
 
 
 def show_check(task: Task, splits: Document) -> None:

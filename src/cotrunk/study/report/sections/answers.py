@@ -1,12 +1,12 @@
 """Which answers were given for which labels, and whether their confidence can be trusted."""
 
 from cotrunk.kinds.outcomes import Confusion
+from cotrunk.kinds.reliability import Reliability, reliability
 from cotrunk.study.records import TaskRecord
 from cotrunk.study.report import formats
 from cotrunk.study.report.charts.calibration import reliability as reliability_chart
 from cotrunk.study.report.charts.heat import confusion as confusion_chart
 from cotrunk.study.report.parts import Cell, Choice, Figure, Section, Table
-from cotrunk.study.report.reliability import Reliability, reliability
 from cotrunk.study.report.subject import Subject
 
 

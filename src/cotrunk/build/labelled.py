@@ -1,0 +1,100 @@
+"""Labelled files that the config of a run does not name: how its tasks read them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from cotrunk.data.reading.examples import Source
+from cotrunk.data.reading.files import PLAIN_TEXT
+from cotrunk.errors import Errors
+from cotrunk.infer.model import Model
+from cotrunk.kinds.task import Task
+
+
+@dataclass(frozen=True)
+class LabelledFile:
+    """``called``: its name in messages."""
+
+    path: Path
+    called: str
+
+
+@dataclass(frozen=True)
+class Reading:
+    """``sources``: by task, the files that have its columns.
+
+    ``columns`` are those of each file, ``needed`` those that each task reads, whether it finds
+    them or not.
+    """
+
+    sources: Mapping[str, tuple[Source, ...]]
+    columns: Mapping[str, Sequence[str]]
+    needed: Mapping[str, Sequence[str]]
+
+    @property
+    def used(self) -> set[str]:
+        """The files that some task reads."""
+        return {source.place for files in self.sources.values() for source in files}
+
+
+def reading_of(
+    model: Model,
+    tasks: Sequence[Task],
+    files: Sequence[LabelledFile],
+    *,
+    label: str | None = None,
+    skip_bad_rows: bool = False,
+) -> Reading:
+    """Files are read as those of the config are; ``label`` replaces the label column.
+
+    Where a file has the labels of several tasks, rows may lack some of them.
+    """
+    known = {task.name: source for task in tasks if (source := _known(model, task))}
+    if label is not None:
+        known = {name: replace(usual, label=label) for name, usual in known.items()}
+    found: dict[str, list[Source]] = {name: [] for name in known}
+    columns: dict[str, Sequence[str]] = {}
+    errors = Errors()
+    for file in files:
+        with errors.gathered():
+            mine = {}
+            for name, usual in known.items():
+                here = _at(usual, file, skip_bad_rows=skip_bad_rows)
+                with here.open(_needed(here)) as table:
+                    columns[file.called] = table.columns
+                if set(_needed(here)) <= set(table.columns):
+                    mine[name] = here
+            several = sum(here.label is not None for here in mine.values()) > 1
+            for name, here in mine.items():
+                sparse = here.sparse_labels or (several and here.label is not None)
+                found[name].append(replace(here, sparse_labels=sparse))
+    errors.refuse()
+    return Reading(
+        sources={name: tuple(sources) for name, sources in found.items() if sources},
+        columns=columns,
+        needed={name: _needed(usual) for name, usual in known.items()},
+    )
+
+
+def _known(model: Model, task: Task) -> Source | None:
+    """How the task reads a file of its own; None if it only reads those of others."""
+    if task.labels.texts_of:
+        return None
+    splits = (model.sources[split].get(task.name, ()) for split in ("dev", "test", "train"))
+    return next((source for sources in splits for source in sources), None)
+
+
+def _at(source: Source, file: LabelledFile, *, skip_bad_rows: bool) -> Source:
+    is_plain_text = source.is_plain_text and file.path.suffix.lower() == PLAIN_TEXT
+    return replace(
+        source,
+        path=file.path,
+        called=file.called,
+        part=None,
+        is_plain_text=is_plain_text,
+        skip_bad_rows=skip_bad_rows or source.skip_bad_rows,
+    )
+
+
+def _needed(source: Source) -> list[str]:
+    return [*source.texts, *([source.label] if source.label is not None else [])]

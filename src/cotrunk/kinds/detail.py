@@ -1,0 +1,62 @@
+"""Everything there is to say about the answers of a task: all metrics, and each class."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from cotrunk.kinds.kind import Kind
+from cotrunk.kinds.outcomes import ClassScore, Confusion
+from cotrunk.kinds.reliability import Reliability, reliability
+
+
+@dataclass(frozen=True)
+class Detail:
+    """``constant``: what the metrics are for a constant answer; NaN where that has no value.
+
+    ``classes`` is empty, ``confusion`` and ``calibration`` are None for kinds without them.
+    """
+
+    metrics: Mapping[str, float]
+    constant: Mapping[str, float]
+    classes: Sequence[ClassScore]
+    confusion: Confusion | None
+    calibration: Reliability | None
+
+    def document(self) -> dict[str, Any]:
+        matrix, sure = self.confusion, self.calibration
+        return {
+            "metrics": dict(self.metrics),
+            "constant": {name: self.constant.get(name, math.nan) for name in self.metrics},
+            "classes": [asdict(one) for one in self.classes],
+            "confusion": matrix
+            and {
+                "gold": list(matrix.rows),
+                "answers": list(matrix.columns),
+                "counts": matrix.counts.tolist(),
+            },
+            "calibration": sure and asdict(sure),
+        }
+
+
+def detail_of(
+    kind: Kind, output: np.ndarray, target: np.ndarray, *, counts: np.ndarray | None = None
+) -> Detail:
+    """``output`` and ``target`` as in ``Kind.scores``."""
+    found = kind.scores(output, target, counts=counts)
+    if not found.more:  # the outputs are not finite
+        return Detail({}, {}, (), None, None)
+    predicted, gold = kind.predict_labels(output), kind.shaped(target)
+    further = {
+        name: metric.value(predicted, gold) for name, metric in kind.further_metrics().items()
+    }
+    sure = kind.certainty(output, target)
+    return Detail(
+        metrics=found.more | further,
+        constant=kind.baselines(target),
+        classes=tuple(kind.class_scores(output, target, counts=counts)),
+        confusion=kind.confusion(output, target),
+        calibration=None if sure is None else reliability(sure),
+    )

@@ -1,0 +1,69 @@
+"""Decision thresholds: the probability above which a label is given."""
+
+from collections.abc import Iterable, Mapping
+from statistics import fmean
+from typing import Literal
+
+import numpy as np
+
+DEV_F1: Literal["dev-f1"] = "dev-f1"
+EVEN = 0.5
+Threshold = Literal["dev-f1"] | float
+
+
+def check_threshold(given: object) -> None:
+    """Every number must be a probability; ``ValueError`` otherwise."""
+    for value in given if isinstance(given, tuple) else (given,):
+        if value != DEV_F1 and not (isinstance(value, int | float) and 0 < value < 1):
+            rule = f'must lie between 0 and 1, or be "{DEV_F1}"'
+            raise ValueError(f"threshold = {value!r}: {rule}")
+
+
+def chosen(given: Threshold | tuple[float, ...]) -> float | tuple[float, ...]:
+    """The threshold to use; what is left to the dev rows is 0.5 until it is chosen."""
+    return EVEN if isinstance(given, str) else given
+
+
+def is_above(logits: np.ndarray, given: Threshold | tuple[float, ...]) -> np.ndarray:
+    """Where the probability is above the threshold, as 1.0 and 0.0."""
+    # A float64 array: as a plain number the cut would be rounded to the type of the logits.
+    return (logits > _logit(np.asarray(chosen(given), np.float64))).astype(np.float64)
+
+
+def best_for_f1(logits: np.ndarray, gold: np.ndarray) -> float:
+    """The threshold with the highest F1 of label 1; of equally good ones, that nearest to 0.5.
+
+    Candidates are in the middle between two neighbouring outputs, so that small differences of
+    outputs do not matter. 0.5 if the F1 is 0 everywhere.
+    """
+    logits, gold = logits.astype(np.float64).reshape(-1), gold.reshape(-1)
+    if not gold.any() or not np.isfinite(logits).all():
+        return EVEN
+    every, positive = np.sort(logits), np.sort(logits[gold == 1])
+    found = np.unique(every)
+    middle = np.concatenate([found[:1] - 1, (found[:-1] + found[1:]) / 2])
+    candidates = np.unique(np.append(_sigmoid(middle), EVEN))
+    candidates = candidates[(candidates > 0) & (candidates < 1)]
+    cut = _logit(candidates)
+    right = len(positive) - np.searchsorted(positive, cut, side="right")
+    given = len(every) - np.searchsorted(every, cut, side="right")
+    f1 = 2 * right / (given + len(positive))
+    best = candidates[f1 == f1.max()]
+    return float(best[np.abs(best - EVEN).argmin()])
+
+
+def mean_thresholds(each: Iterable[Mapping[str, float]]) -> tuple[float, ...]:
+    """Of each class over several networks, for the mean of their probabilities."""
+    return tuple(map(fmean, zip(*(one.values() for one in each), strict=True)))
+
+
+def _logit(probability: np.ndarray) -> np.ndarray:
+    from scipy.special import logit
+
+    return np.asarray(logit(probability))
+
+
+def _sigmoid(logits: np.ndarray) -> np.ndarray:
+    from scipy.special import expit
+
+    return np.asarray(expit(logits))
