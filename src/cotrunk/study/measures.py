@@ -109,7 +109,7 @@ def combined(parts: Sequence[tuple[float, OverRows]]) -> OverRows:
     value = sum(weight * part.value for weight, part in parts)
     influence = np.sum([weight * part.influence for weight, part in parts], axis=0)
     size = min(part.size / max(abs(weight), 1e-9) for weight, part in parts)
-    return OverRows(value, influence, "mean", size)
+    return OverRows(value, influence, "contrast", size)
 
 
 def shown_number(
