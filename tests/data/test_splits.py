@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrunk.data.reading.splits import HeldOut, Share, held_out_arrays, held_out_of, hold_out
+from cotrunk.data.reading.splits import Share, Splits, hold_out, split_arrays, splits_of
 from cotrunk.kinds.classes import Classes
 from cotrunk.kinds.multilabel import Multilabel
 from cotrunk.kinds.score import Scores
@@ -19,7 +19,7 @@ def share_of(rows, *, task="t", dev=0.2, test=0.0, kind=THREE):
     return Share(task, dev, test, rows, kind.strata)
 
 
-def splits_of(held, rows):
+def counted(held, rows):
     return Counter((held.split_of(texts), target) for texts, target in rows)
 
 
@@ -29,7 +29,7 @@ def many(count, *, classes=3):
 
 def test_every_label_gets_its_share_of_each_split():
     rows = many(3000)
-    found = splits_of(hold_out([share_of(rows, dev=0.1, test=0.2)], seed=0), rows)
+    found = counted(hold_out(share_of(rows, dev=0.1, test=0.2), seed=0), rows)
     for label in range(3):
         assert found["dev", (float(label),)] == pytest.approx(100, abs=1)
         assert found["test", (float(label),)] == pytest.approx(200, abs=1)
@@ -37,14 +37,14 @@ def test_every_label_gets_its_share_of_each_split():
 
 def test_the_choice_depends_on_content_and_seed_alone():
     rows = many(300)
-    held = hold_out([share_of(rows)], seed=1)
+    held = hold_out(share_of(rows), seed=1)
     shuffled = [rows[at] for at in np.random.default_rng(0).permutation(300)]
-    assert hold_out([share_of(shuffled)], seed=1) == held
-    assert hold_out([share_of(rows)], seed=2) != held
+    assert hold_out(share_of(shuffled), seed=1) == held
+    assert hold_out(share_of(rows), seed=2) != held
 
 
 def test_case_and_blanks_do_not_make_another_text():
-    held = HeldOut(dev=hold_out([share_of(many(50), dev=0.9)], seed=0).dev)
+    held = hold_out(share_of(many(50), dev=0.9), seed=0)
     for row in range(50):
         assert held.split_of([f"text {row}"]) == held.split_of([f" TEXT\n {row} "])
 
@@ -54,25 +54,45 @@ def test_case_and_blanks_do_not_make_another_text():
     singles=st.lists(st.integers(0, 30), min_size=1, max_size=60),
     seed=st.integers(0, 5),
 )
-def test_a_text_is_on_one_side_in_all_rows_and_tasks(pairs, singles, seed):
+def test_a_text_is_on_one_side_in_its_task_and_no_task_trains_on_what_another_holds_out(
+    pairs, singles, seed
+):
     two = [((f"q{a}", f"q{b}"), (float(a % 2),)) for a, b in pairs]
     one = [((f"q{a}",), (float(a % 3),)) for a in singles]
-    held = hold_out(
-        [share_of(two, task="two", dev=0.3, test=0.2), share_of(one, dev=0.3)], seed=seed
+    shares = {
+        "two": share_of(two, task="two", dev=0.3, test=0.2),
+        "one": share_of(one, task="one", dev=0.3),
+    }
+    splits = Splits({task: hold_out(share, seed=seed) for task, share in shares.items()})
+    held_texts = set()
+    for task, share in shares.items():
+        held, sides = splits.by_task[task], {}
+        assert not held.dev & held.test
+        for texts, _ in share.rows:
+            for text in texts:
+                sides.setdefault(text, set()).update((held.split_of(texts), held.split_of([text])))
+        assert all(len(found) == 1 for found in sides.values())
+        held_texts |= {text for text, found in sides.items() if found != {"train"}}
+    for task, share in shares.items():
+        for texts, _ in share.rows:
+            trains = splits.of(task, "train").split_of(texts) == "train"
+            assert trains == held_texts.isdisjoint(texts)
+
+
+def test_tasks_with_the_same_texts_hold_out_nearly_the_same_ones():
+    rows = many(2000, classes=2)
+    other = [(texts, (float(row // 700),)) for row, (texts, _) in enumerate(rows)]
+    mine, others = (
+        hold_out(share_of(each, task=task, dev=0.1), seed=0)
+        for task, each in (("mine", rows), ("other", other))
     )
-    sides = {}
-    for texts, _ in [*two, *one]:
-        for text in texts:
-            sides.setdefault(text, set()).add(held.split_of(texts))
-            sides[text].add(held.split_of([text]))
-    assert all(len(found) == 1 for found in sides.values())
-    assert not held.dev & held.test
+    assert len(mine.dev | others.dev) < 1.15 * len(mine.dev)
 
 
 def test_rare_labels_get_their_share_together():
     rows = [((f"text {row}",), (float(row // 4),)) for row in range(4000)]
-    held = hold_out([share_of(rows, dev=0.1, kind=Classes(classes=1000))], seed=0)
-    dev = sum(count for (split, _), count in splits_of(held, rows).items() if split == "dev")
+    held = hold_out(share_of(rows, dev=0.1, kind=Classes(classes=1000)), seed=0)
+    dev = sum(count for (split, _), count in counted(held, rows).items() if split == "dev")
     assert dev == pytest.approx(400, abs=60)
 
 
@@ -84,8 +104,10 @@ def test_scores_are_split_by_fifths_and_class_sets_by_their_rarest_class():
 
 
 def test_what_was_held_out_can_be_saved():
-    held = hold_out([share_of(many(40), dev=0.3, test=0.3)], seed=0)
-    arrays = held_out_arrays(held)
+    splits = Splits({"t": hold_out(share_of(many(40), dev=0.3, test=0.3), seed=0)})
+    arrays = split_arrays(splits)
     assert all(array.dtype == np.int64 for array in arrays.values())
-    assert held_out_of(arrays) == held
-    assert held_out_of(arrays).digest == held.digest
+    assert splits_of(arrays) == splits
+    assert splits_of(arrays).of("t", "dev").digest == splits.of("t", "dev").digest
+    with pytest.raises(ValueError, match="dev and test"):
+        splits_of({"t.dev": arrays["t.dev"]})

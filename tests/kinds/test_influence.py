@@ -154,3 +154,24 @@ def test_a_perfect_correlation_has_an_interval_of_the_confidence_asked_for():
     (narrow, _), (wide, _) = (interval(perfect, confidence=share) for share in (0.9, 0.95))
     assert wide < narrow < 1
     assert narrow == pytest.approx(2 * wilson(1.0, 20, confidence=0.9)[0] - 1)
+
+
+@pytest.mark.parametrize("rows", [4, 5, 8, 40])
+@pytest.mark.parametrize("name", ["pearson", "spearman"])
+def test_the_interval_of_a_correlation_is_inside_its_range(name, rows):
+    metric, random = Scores().metrics()[name], np.random.default_rng(rows)
+    for _ in range(50):
+        gold = random.integers(0, 3, rows).astype(float)
+        found = metric.over_rows(gold + random.standard_cauchy(rows), gold)
+        low, high = interval(found)
+        assert np.isnan(low) or -1 <= low <= found.value <= high <= 1
+
+
+def test_one_row_that_lowers_a_correlation_widens_its_interval_downwards():
+    random = np.random.default_rng(0)
+    gold = random.normal(size=200)
+    predicted = gold + 0.1 * random.normal(size=200)
+    predicted[0] = gold[0] + 3
+    found = Scores().metrics()["pearson"].over_rows(predicted, gold)
+    low, high = np.arctanh(interval(found)) - np.arctanh(found.value)
+    assert -low > 1.5 * high

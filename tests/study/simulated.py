@@ -4,7 +4,7 @@ A row has a difficulty that all networks meet, one that the networks of a side s
 each seed. A seed also has a skill of its own, so its score over all rows varies between seeds.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,17 +16,23 @@ CLASSES = class_metrics(4)
 
 @dataclass(frozen=True)
 class World:
-    """``skills``: of each side; ``seed_noise``: the standard deviation of its seeds' skills."""
+    """``skills``: of each side; ``seed_noise``: the standard deviation of its seeds' skills.
+
+    ``tails``: how much the size of a score's error varies between rows. Errors have a kurtosis of
+    4.4 at 0.25 and 7.8 at 0.4; those of trained networks on real pairs have 3.1 to 3.5.
+    """
 
     metric: str
     rows: int = 300
     seeds: int = 3
     seed_noise: float = 0.0
     skills: tuple[float, float] = (1.0, 1.0)
+    tails: float = 0.25
 
     def drawn(self, random):
         """Two sides of networks, scored on the same new rows."""
         labels = LABELS[self.metric](random, self.rows)
+        score = _scored(self)
         common = random.normal(size=self.rows)
         sides = []
         for skill in self.skills:
@@ -34,16 +40,19 @@ class World:
             seeds = skill + self.seed_noise * random.normal(size=self.seeds)
             noise = 0.5 * random.normal(size=(self.seeds, self.rows))
             easy = seeds[:, None] + common + side + noise
-            sides.append([SCORED[self.metric](row, labels) for row in easy])
+            sides.append([score(row, labels) for row in easy])
         return sides
 
     def truth(self, skill=1.0):
         """The score of a network of this skill on very many rows."""
-        many = World(self.metric, rows=400_000, seeds=1, skills=(skill, skill))
-        drawn = [
-            side[0].value for seed in range(3) for side in many.drawn(np.random.default_rng(seed))
-        ]
-        return float(np.mean(drawn))
+        many = replace(self, rows=400_000, seeds=1, seed_noise=0.0, skills=(skill, skill))
+        return float(np.mean([side[0].value for side in many.drawn(np.random.default_rng(0))]))
+
+
+def _scored(world):
+    if world.metric in CORRELATIONS:
+        return _correlated(CORRELATIONS[world.metric], world.tails)
+    return SCORED[world.metric]
 
 
 def _positives(random, rows):
@@ -70,10 +79,10 @@ def _decided(metric, other):
     return scored
 
 
-def _correlated(metric):
+def _correlated(metric, tails):
     def scored(easy, labels):
         gold, direction = labels
-        return metric.over_rows(gold + 0.7 * np.exp(-easy / 4) * direction, gold)
+        return metric.over_rows(gold + 0.7 * np.exp(-easy * tails) * direction, gold)
 
     return scored
 
@@ -94,12 +103,11 @@ LABELS = {
     "spearman": _degrees,
     "entity-f1": _entities,
 }
+CORRELATIONS = {"pearson": PEARSON, "spearman": SPEARMAN}
 SCORED = {
     "accuracy": _decided(ACCURACY, lambda gold: (gold + 1) % 4),
     "f1": _decided(F1, lambda gold: 1 - gold),
     "macro-f1": _decided(CLASSES["macro-f1"], lambda gold: (gold + 1) % 4),
     "mcc": _decided(CLASSES["mcc"], lambda gold: (gold + 1) % 4),
-    "pearson": _correlated(PEARSON),
-    "spearman": _correlated(SPEARMAN),
     "entity-f1": _tagged,
 }

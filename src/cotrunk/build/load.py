@@ -15,7 +15,7 @@ from cotrunk.build.sources import sources_of, unlabelled_sources
 from cotrunk.build.tasks import bound_tasks, tasks_of
 from cotrunk.config.settings import check_settings
 from cotrunk.data.batches.text import PairFormat, Template, template_of
-from cotrunk.data.reading.splits import HeldOut, held_out_of
+from cotrunk.data.reading.splits import Splits, splits_of
 from cotrunk.errors import UserError, shown
 from cotrunk.infer.model import Model
 from cotrunk.model.encoder.shape import Shape, shape_of_saved
@@ -69,19 +69,20 @@ def load_model(
         tokenizer,
         template_of(tokenizer, segments=shape.segments),
         pair_formats_of(settings, shape, tasks),
-        sources_of(settings, tasks, base, _held_out(checkpoint)),
+        sources_of(settings, tasks, base, _splits(checkpoint)),
         unlabelled_sources(settings),
     )
 
 
-def _held_out(checkpoint: Checkpoint) -> HeldOut | None:
+def _splits(checkpoint: Checkpoint) -> Splits | None:
     """The texts that were not for training, as chosen when the run started."""
     if "splits" not in checkpoint.loaded:
         return None
     arrays = {name: tensor.numpy() for name, tensor in checkpoint.tensors("splits").items()}
-    if arrays.keys() != {"dev", "test"} or any(array.dtype != "int64" for array in arrays.values()):
-        raise UserError(f"{checkpoint.folder}/splits.safetensors: must have dev and test, as int64")
-    return held_out_of(arrays)
+    try:
+        return splits_of(arrays)
+    except ValueError as error:
+        raise UserError(f"{checkpoint.folder}/splits.safetensors: {error}") from None
 
 
 def _table(checkpoint: Checkpoint, name: str) -> dict[str, Any]:

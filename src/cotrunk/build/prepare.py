@@ -19,7 +19,7 @@ from cotrunk.build.heads import head_plans, pair_formats_of
 from cotrunk.build.load import device_of, load_model, start_from
 from cotrunk.build.plan import plan_of, reset_places, settings_of_saved, with_dropout
 from cotrunk.build.sources import Sources, share_of, sources_of
-from cotrunk.build.splits import held_out_by
+from cotrunk.build.splits import splits_by
 from cotrunk.build.stage import make_stage, steps_of, stream_of, trained_names
 from cotrunk.build.tasks import bound_tasks, fitted_tasks, tasks_of, with_fitted_kinds
 from cotrunk.config.settings import Settings
@@ -94,8 +94,8 @@ def _prepare(
 ) -> Run:
     built = _build(settings, base, extensions)
     tasks, network = built.tasks, built.network
-    held = held_out_by(settings, tasks, base)
-    sources = sources_of(settings, tasks, base, held)
+    splits = splits_by(settings, tasks, base)
+    sources = sources_of(settings, tasks, base, splits)
     read = _read(tasks, sources, built.tokenizer, on_progress)
     network.to(device_of(settings.train.device))
     streams = tuple(
@@ -118,7 +118,7 @@ def _prepare(
         keep=_keep(settings, tasks),
         max_seconds=settings.train.max_seconds,
         record=_record(settings, base, built.pretrained, read, network),
-        held=held,
+        splits=splits,
         documents=_documents(saved, base, built.shape, built.tokenizer),
         notes=(
             *_notes(read, built.drawn, built.pretrained),

@@ -9,7 +9,8 @@ from cotrunk.build.plan import plan_of
 from cotrunk.build.sources import Sources, sources_of
 from cotrunk.build.tasks import tasks_of
 from cotrunk.config.settings import check_settings
-from cotrunk.data.reading.splits import HeldOut, held_out_of
+from cotrunk.data.reading.splits import Splits, splits_of
+from cotrunk.errors import UserError
 from cotrunk.kinds.task import Task
 from cotrunk.model.encoder.shape import shape_of_saved
 from cotrunk.model.sharing.plan import Plan
@@ -35,13 +36,16 @@ def read_saved_network(folder: Path) -> SavedNetwork:
     return SavedNetwork(
         plan_of(settings, shape, tasks, head_plans(settings, tasks)),
         {task.name: task for task in tasks},
-        sources_of(settings, tasks, Path(documents["base"]), _held_out(folder)),
+        sources_of(settings, tasks, Path(documents["base"]), _splits(folder)),
         {name: tuple(part.reads) for name, part in settings.tasks.items() if part.reads},
     )
 
 
-def _held_out(folder: Path) -> HeldOut | None:
+def _splits(folder: Path) -> Splits | None:
     """The texts that were not for training, where dev or test is a share of the training rows."""
     if not (folder / "splits.safetensors").exists():
         return None
-    return held_out_of(read_arrays(folder, "splits"))
+    try:
+        return splits_of(read_arrays(folder, "splits"))
+    except ValueError as error:
+        raise UserError(f"{folder}/splits.safetensors: {error}") from None

@@ -10,7 +10,7 @@ from cotrunk.data import sample
 from cotrunk.data.reading.examples import Source
 from cotrunk.data.reading.files import PLAIN_TEXT, near_name, tables_in
 from cotrunk.data.reading.formats import LINE
-from cotrunk.data.reading.splits import HeldOut, Part, Split
+from cotrunk.data.reading.splits import Part, Split, Splits
 from cotrunk.errors import UserError
 from cotrunk.kinds.task import Task
 
@@ -21,27 +21,27 @@ Sources = Mapping[str, Mapping[str, tuple[Source, ...]]]
 
 
 def sources_of(
-    settings: Settings, tasks: Sequence[Task], base: Path, held: HeldOut | None = None
+    settings: Settings, tasks: Sequence[Task], base: Path, splits: Splits | None = None
 ) -> Sources:
     """Every file that the settings name, whether it exists or not.
 
-    ``held``: the texts that are not for training, where a split is a share of the training rows.
+    ``splits``: the texts that are not for training, where a split is a share of the training rows.
     """
     return {
         split: {
             task.name: found
             for task in tasks
-            if (found := _sources(settings, task, split, base, held))
+            if (found := _sources(settings, task, split, base, splits))
         }
         for split in SPLITS
     }
 
 
 def existing_sources(
-    settings: Settings, task: Task, split: Split, base: Path, held: HeldOut | None = None
+    settings: Settings, task: Task, split: Split, base: Path, splits: Splits | None = None
 ) -> tuple[Source, ...]:
     """The files of a task and split, after checking that they exist."""
-    found = _sources(settings, task, split, base, held)
+    found = _sources(settings, task, split, base, splits)
     for source in found:
         refuse_absent(source.path, place=f"tasks.{task.name}.{split}")
     return found
@@ -77,7 +77,7 @@ def refuse_absent(path: Path, *, place: str) -> None:
 
 
 def _sources(
-    settings: Settings, task: Task, split: Split, base: Path, held: HeldOut | None
+    settings: Settings, task: Task, split: Split, base: Path, splits: Splits | None
 ) -> tuple[Source, ...]:
     """The files of a task, or those of the tasks whose texts it reads."""
     if split == "test" and task.labels.texts_of:  # never train on test texts
@@ -87,7 +87,7 @@ def _sources(
     found = [
         replace(
             _source(settings, name, split, file, base, sparse=sparse),
-            part=_part(settings, name, split, held),
+            part=_part(settings, name, split, splits, of_all=bool(task.labels.texts_of)),
         )
         for name in named
         for file in files_of(settings.tasks[name], split)
@@ -124,11 +124,13 @@ def share_of(part: TaskPart, split: Split) -> float:
     return named if isinstance(named, float) else 0.0
 
 
-def _part(settings: Settings, task: str, split: Split, held: HeldOut | None) -> Part | None:
-    """Training rows leave out what any task holds out, so that no task trains on such a text."""
-    if held is None or (split != "train" and not share_of(settings.tasks[task], split)):
+def _part(
+    settings: Settings, task: str, split: Split, splits: Splits | None, *, of_all: bool
+) -> Part | None:
+    """``of_all``: the rows that any task holds out, for a task that reads the texts of others."""
+    if splits is None or (split != "train" and not share_of(settings.tasks[task], split)):
         return None
-    return Part(split, held)
+    return Part(split, splits.of_all if of_all else splits.of(task, split))
 
 
 def _source(

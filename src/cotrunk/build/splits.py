@@ -9,16 +9,16 @@ from pathlib import Path
 from cotrunk.build.sources import existing_sources, share_of
 from cotrunk.config.settings import Settings
 from cotrunk.data.reading.examples import Rows, Source
-from cotrunk.data.reading.splits import HeldOut, Share, Text, hold_out
+from cotrunk.data.reading.splits import HeldOut, Share, Splits, Text, hold_out
 from cotrunk.data.tokens.digests import file_digest
 from cotrunk.data.tokens.store import read_note, write_note
 from cotrunk.errors import Errors
 from cotrunk.kinds.task import Task
 
-FORMAT = 1
+FORMAT = 2
 
 
-def held_out_by(settings: Settings, tasks: Sequence[Task], base: Path) -> HeldOut | None:
+def splits_by(settings: Settings, tasks: Sequence[Task], base: Path) -> Splits | None:
     """None if no task has a share of its training rows as dev or test rows."""
     sharing = [
         task
@@ -32,15 +32,19 @@ def held_out_by(settings: Settings, tasks: Sequence[Task], base: Path) -> HeldOu
         with errors.gathered():
             files[task.name] = existing_sources(settings, task, "train", base)
     errors.refuse()
-    name = _identity(settings, sharing, files)
-    if (known := _noted(name)) is not None:
-        return known
-    shares = []
+    found: dict[str, HeldOut] = {}
     for task in sharing:
         with errors.gathered():
-            shares.append(_share(settings, task, files[task.name]))
+            found[task.name] = _held_out_by(settings, task, files[task.name])
     errors.refuse()
-    held = hold_out(shares, seed=settings.train.split_seed)
+    return Splits(found)
+
+
+def _held_out_by(settings: Settings, task: Task, files: tuple[Source, ...]) -> HeldOut:
+    name = _identity(settings, task, files)
+    if (known := _noted(name)) is not None:
+        return known
+    held = hold_out(_share(settings, task, files), seed=settings.train.split_seed)
     write_note("splits", name, [sorted(held.dev), sorted(held.test)])
     return held
 
@@ -64,18 +68,13 @@ def _rows(
             yield example.texts, example.target or ()
 
 
-def _identity(
-    settings: Settings, tasks: Sequence[Task], files: dict[str, tuple[Source, ...]]
-) -> str:
+def _identity(settings: Settings, task: Task, files: tuple[Source, ...]) -> str:
     """A digest of everything that the choice depends on."""
     content = [
-        [
-            task.name,
-            task.labels.reading_key(),
-            [share_of(settings.tasks[task.name], split) for split in ("dev", "test")],
-            [[file_digest(s.path), asdict(s) | {"path": s.path.suffix}] for s in files[task.name]],
-        ]
-        for task in tasks
+        task.name,
+        task.labels.reading_key(),
+        [share_of(settings.tasks[task.name], split) for split in ("dev", "test")],
+        [[file_digest(s.path), asdict(s) | {"path": s.path.suffix}] for s in files],
     ]
     identity = json.dumps([FORMAT, settings.train.split_seed, content], sort_keys=True)
     return hashlib.sha256(identity.encode()).hexdigest()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cotrunk.build.heads import pair_formats_of
 from cotrunk.build.sources import SPLITS, existing_sources
-from cotrunk.build.splits import held_out_by
+from cotrunk.build.splits import splits_by
 from cotrunk.build.tasks import fitted_tasks, tasks_of
 from cotrunk.cli.terminal import tables
 from cotrunk.cli.terminal.output import Document
@@ -31,12 +31,12 @@ def data_check(arguments: Namespace) -> Document:
     tokenizer = load_tokenizer(pretrained)
     template, tokenise = template_of(tokenizer), Tokeniser(tokenizer)
     document: Document = {"tasks": {}}
-    errors, held = Errors(), held_out_by(settings, tasks, path.parent)
+    errors, splits = Errors(), splits_by(settings, tasks, path.parent)
     sources: dict[str, dict[str, tuple[Source, ...]]] = {task.name: {} for task in tasks}
     for task in tasks:
         for split in SPLITS:
             with errors.gathered():
-                files = existing_sources(settings, task, split, path.parent, held)
+                files = existing_sources(settings, task, split, path.parent, splits)
                 sources[task.name] |= {split: files} if files else {}
     errors.refuse()  # before reading rows: how a file is read depends on all tasks that share it
     for task in tasks:

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 def report(arguments: Namespace) -> Document:
     page = Path(arguments.output)
     svg, png = (Path(folder) if folder else None for folder in (arguments.svg, arguments.png))
+    if page.suffix.lower() not in (".html", ".htm"):
+        raise UserError(
+            f"-o {page}: a report is an HTML page; write -o {page.with_suffix('.html')}, "
+            "or --svg DIR or --png DIR for its charts"
+        )
     refuse_bad_target(page)
     for folder in (folder for folder in (svg, png) if folder):
         _refuse_bad_folder(folder)

@@ -7,12 +7,11 @@ from typing import Any
 
 from cotrunk import __version__
 from cotrunk.cli.report import report_writer
-from cotrunk.cli.sweep import stopping
-from cotrunk.cli.terminal import studies, sweeps
+from cotrunk.cli.sweep import run_watched
+from cotrunk.cli.terminal import studies
 from cotrunk.cli.terminal.output import Document, out, print_json, say, table
 from cotrunk.config.overrides import apply_changes
 from cotrunk.errors import UserError, plural
-from cotrunk.learn.run import Interrupt
 from cotrunk.study.definition import Study, names, read_study, titles
 from cotrunk.study.plan import Choices, planned_trials
 from cotrunk.study.results import (
@@ -26,9 +25,9 @@ from cotrunk.study.results import (
 from cotrunk.study.sections import sections_of
 from cotrunk.study.sharing import Recommendation, recommend, sharing_study
 from cotrunk.study.study import Outcome, RunSweep, check, run, with_dev_part
-from cotrunk.study.sweep.estimate import estimate, total_seconds
+from cotrunk.study.sweep.estimate import estimate, process_seconds, total_seconds
 from cotrunk.study.sweep.spec import Spec
-from cotrunk.study.sweep.sweep import default_engine, prepare_sweep, run_prepared
+from cotrunk.study.sweep.sweep import prepare_sweep
 
 SHARING = "sharing"
 
@@ -108,22 +107,11 @@ def _choices(arguments: Namespace) -> Choices:
 
 def _runner(arguments: Namespace, failed: list[str]) -> RunSweep:
     """Runs one sweep after the other, with the display of `cotrunk sweep`."""
-    engine = arguments.engine or default_engine()
 
     def run_sweep(name: str, spec: Spec, folder: Path) -> None:
-        prepared, interrupt = prepare_sweep(spec, folder), Interrupt()
+        prepared = prepare_sweep(spec, folder)
         say(f"{name}: {plural(len(planned_trials(spec)), 'trial')}")
-        with stopping(interrupt), sweeps.watching(prepared) as watch:
-            trials = run_prepared(
-                prepared,
-                engine=engine,
-                address=arguments.address,
-                interrupt=interrupt,
-                on_trial=watch.on_trial,
-            )
-        if interrupt.signal is not None:
-            say("stopped; repeat the command to continue")
-            raise SystemExit(128 + interrupt.signal)
+        trials = run_watched(prepared, arguments)
         failed.extend(f"{t.run}: {t.error}" for t in trials if t.state == "failed")
 
     return run_sweep
@@ -163,9 +151,10 @@ def _report(outcome: Outcome, folder: Path, recommended: Recommendation | None) 
 
 def _dry_run(study: Study, specs: dict[str, Spec], folder: Path, *, as_json: bool) -> Document:
     document: Document = {"study": study.name, "sweeps": {}, "seconds": 0.0}
+    process = process_seconds()
     for name, spec in specs.items():
         prepared, trials = prepare_sweep(spec, folder / name), planned_trials(spec)
-        found = estimate(prepared, trials)
+        found = estimate(prepared, trials, process=process)
         seconds = total_seconds(list(found.seconds.values()), spec.max_concurrent)
         steps = sorted(set(found.steps.values()))
         document["sweeps"][name] = {

@@ -12,7 +12,7 @@ from cotrunk.cli.terminal.output import Document, print_json, say
 from cotrunk.cli.terminal.signals import handling_signals, hangup, leave_at_once, say_at_once
 from cotrunk.errors import plural
 from cotrunk.learn.run import Interrupt
-from cotrunk.study.sweep.estimate import estimate, total_seconds
+from cotrunk.study.sweep.estimate import estimate, process_seconds, total_seconds
 from cotrunk.study.sweep.queue import known_trials
 from cotrunk.study.sweep.spec import read_spec
 from cotrunk.study.sweep.state import Trial
@@ -21,21 +21,9 @@ from cotrunk.study.sweep.sweep import Sweep, default_engine, prepare_sweep, run_
 
 def sweep(arguments: Namespace) -> Document:
     prepared = prepare_sweep(read_spec(Path(arguments.file)), Path(arguments.out))
-    engine = arguments.engine or default_engine()
     if arguments.dry_run:
         return _dry_run(prepared, as_json=arguments.json)
-    interrupt = Interrupt()
-    with stopping(interrupt), sweeps.watching(prepared) as watch:
-        trials = run_prepared(
-            prepared,
-            engine=engine,
-            address=arguments.address,
-            interrupt=interrupt,
-            on_trial=watch.on_trial,
-        )
-    if interrupt.signal is not None:
-        say("stopped; repeat the command to continue")
-        raise SystemExit(128 + interrupt.signal)
+    trials = run_watched(prepared, arguments)
     document: Document = {"trials": [document_of(trial) for trial in trials]}
     if not arguments.json:
         sweeps.show_trials(trials, prepared.spec)
@@ -48,6 +36,23 @@ def sweep(arguments: Namespace) -> Document:
             f"{failed[0].run}: {failed[0].error}; repeat the command to retry"
         )
     return document
+
+
+def run_watched(prepared: Sweep, arguments: Namespace) -> list[Trial]:
+    """Runs the trials with a display of them; exits if a signal has stopped them."""
+    interrupt = Interrupt()
+    with _stopping(interrupt), sweeps.watching(prepared) as watch:
+        trials = run_prepared(
+            prepared,
+            engine=arguments.engine or default_engine(),
+            address=arguments.address,
+            interrupt=interrupt,
+            on_trial=watch.on_trial,
+        )
+    if interrupt.signal is not None:
+        say("stopped; repeat the command to continue")
+        raise SystemExit(128 + interrupt.signal)
+    return trials
 
 
 def document_of(trial: Trial) -> Mapping[str, Any]:
@@ -63,7 +68,8 @@ def document_of(trial: Trial) -> Mapping[str, Any]:
 
 def _dry_run(prepared: Sweep, *, as_json: bool) -> Document:
     spec, trials = prepared.spec, known_trials(prepared.plan)
-    found, states = estimate(prepared, trials), prepared.read(trials)
+    found = estimate(prepared, trials, process=process_seconds())
+    states = prepared.read(trials)
     rows = [
         {
             "run": str(prepared.out / trial.name),
@@ -106,7 +112,7 @@ def _say_the_rest(prepared: Sweep, trials: list[Trial]) -> None:
 
 
 @contextmanager
-def stopping(interrupt: Interrupt) -> Iterator[None]:
+def _stopping(interrupt: Interrupt) -> Iterator[None]:
     """A signal stops all trials with a checkpoint; a second one ends the sweep immediately."""
 
     def ask(number: int, _frame: object) -> None:

@@ -11,8 +11,8 @@ from typing import Literal
 
 import numpy as np
 
-Scale = Literal["share", "unit", "correlation", "mean"]
-"""A share of rows, another metric in 0..1, a metric in -1..1, a mean of several tasks' scores."""
+Scale = Literal["share", "unit", "correlation", "contrast"]
+"""A share of rows, another score in 0..1, a score in -1..1, a weighted sum without limits."""
 
 GROUPS = 200
 """Groups of rows that are left out in turn if a metric has no cheaper way."""
@@ -25,13 +25,15 @@ class OverRows:
     """A score with the influence of each row, or of each group of rows.
 
     ``size`` is the number of cases that are right or wrong. It bounds what is known where no row
-    has an influence: if all cases are right, or two runs agree on all of them.
+    has an influence: if all cases are right, or two runs agree on all of them. ``has_outliers``: a
+    row may have any influence, as in a correlation of values, so few rows may carry the error.
     """
 
     value: float
     influence: np.ndarray
     scale: Scale
     size: float
+    has_outliers: bool = False
 
     @property
     def rows(self) -> int:

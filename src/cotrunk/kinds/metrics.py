@@ -31,7 +31,8 @@ class Metric:
 
     Correlations are in -1..1, other metrics in 0..1. ``is_share``: a share of correct rows.
     ``influence``: None: left to the jackknife over groups of rows, which suits any metric.
-    ``size``: how many cases are right or wrong; None: the rows.
+    ``size``: how many cases are right or wrong; None: the rows. ``has_outliers``: a single row
+    may have any influence.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Metric:
     is_correlation: bool = False
     influence: Influence | None = None
     size: Value | None = None
+    has_outliers: bool = False
 
     def value(self, predicted: np.ndarray, gold: np.ndarray) -> float:
         return float(self.statistic(predicted, gold))
@@ -66,7 +68,7 @@ class Metric:
             influence = jackknife_groups(self.statistic, predicted, gold, counts)
         else:
             influence = by_rows(self.influence(predicted, gold), counts)
-        return OverRows(value, influence, self.scale, size)
+        return OverRows(value, influence, self.scale, size, self.has_outliers)
 
 
 @dataclass(frozen=True)
@@ -245,7 +247,12 @@ def f1_of_sets(predicted: np.ndarray, gold: np.ndarray) -> np.ndarray:
 
 ACCURACY = Metric("accuracy", accuracy, is_share=True, influence=influence_on_accuracy)
 PEARSON = Metric(
-    "pearson", pearson, is_correlation=True, influence=jackknife_pearson, size=no_cases
+    "pearson",
+    pearson,
+    is_correlation=True,
+    influence=jackknife_pearson,
+    size=no_cases,
+    has_outliers=True,
 )
 SPEARMAN = Metric(
     "spearman", spearman, is_correlation=True, influence=influence_on_spearman, size=no_cases

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from cotrunk.data.reading.splits import held_out_arrays
+from cotrunk.data.reading.splits import split_arrays
 from cotrunk.data.tokens.cache import Corpus
 from cotrunk.files import without_nan
 from cotrunk.infer.forward import Forward
@@ -139,9 +139,9 @@ def _dev_tensors(run: Run, outputs: Outputs) -> dict[str, torch.Tensor]:
 
 def _network_tensors(run: Run) -> dict[str, dict[str, torch.Tensor]]:
     saved = {"model": finite(merged_tensors(run.network))}
-    if run.held is None:
+    if run.splits is None:
         return saved
-    arrays = held_out_arrays(run.held)
+    arrays = split_arrays(run.splits)
     return saved | {"splits": {name: torch.from_numpy(array) for name, array in arrays.items()}}
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cotrunk.data.batches.stream import Stream
 from cotrunk.data.batches.text import PairFormat, Template
-from cotrunk.data.reading.splits import HeldOut
+from cotrunk.data.reading.splits import Splits
 from cotrunk.data.tokens.cache import Corpus
 from cotrunk.learn.stage import Stage
 from cotrunk.model.sharing.network import Network
@@ -41,7 +41,7 @@ class Run:
     early; ``make_stage`` is called when a stage starts, because it may depend on the weights that
     earlier stages trained. ``record`` becomes run.json; ``documents`` are saved with every network.
     ``keep`` names the score that selects the best network. ``meter`` measures what the run costs.
-    ``held``: the texts that were taken out of the training files; saved with every network, so that
+    ``splits``: the texts that were taken out of the training files; saved with every network, so that
     it can be evaluated on them. ``save_again`` are saved networks that are lost and have the
     weights of the checkpoint to resume from.
     """
@@ -60,7 +60,7 @@ class Run:
     record: Mapping[str, object]
     documents: Mapping[str, object]
     meter: Meter
-    held: HeldOut | None = None
+    splits: Splits | None = None
     save_again: tuple[Path, ...] = ()
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()

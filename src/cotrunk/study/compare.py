@@ -1,6 +1,6 @@
 """Runs side by side: scores, differences to a baseline, and cost."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
 
@@ -24,14 +24,11 @@ from cotrunk.study.same_rows import Scored, not_testable, refuse_other_rows
 from cotrunk.study.statistics.difference import mean_over_seeds, seeds_and_rows
 from cotrunk.study.statistics.overall import Formula, overall_over_rows
 from cotrunk.study.statistics.verdict import verdicts
-from cotrunk.study.tm import memory_bytes, tm_defined, tm_printed
+from cotrunk.study.tm import NO_TM, tm_of
 
 MARGIN = 0.01
 """Smallest difference of a score that matters."""
 FORMULAS: tuple[Formula, ...] = ("official", "mean")
-TM_FORMULA = "mean"
-"""The overall score of MOPS, which defines the TM-relative score."""
-NO_TM: Mapping[str, float | None] = {"defined": None, "printed": None}
 
 
 def compare(
@@ -128,7 +125,7 @@ def _compared(group: RunGroup, base: RunGroup, scored: Scored) -> ComparedGroup:
         ComparedRun(
             record,
             record.overall if comparable else dict.fromkeys(OVERALL),
-            _tm([record], base) if comparable else NO_TM,
+            tm_of([record], base.runs) if comparable else NO_TM,
         )
         for record in group.runs
     )
@@ -141,34 +138,12 @@ def _compared(group: RunGroup, base: RunGroup, scored: Scored) -> ComparedGroup:
         },
         overall={key: _mean(run.overall[key] for run in runs) for key in OVERALL},
         overall_sd={key: _sd(run.overall[key] for run in runs) for key in OVERALL},
-        tm=_tm(group.runs, base) if comparable else NO_TM,
+        tm=tm_of(group.runs, base.runs) if comparable else NO_TM,
     )
 
 
 def _tasks_of(group: RunGroup) -> list[str]:
     return sorted(group.runs[0].tasks)
-
-
-def _tm(runs: Sequence[RunRecord], base: RunGroup) -> Mapping[str, float | None]:
-    """Of the mean score, CPU seconds to train and memory of some runs, relative to the baseline."""
-    score, seconds, memory = _tm_parts(runs)
-    base_score, base_seconds, base_memory = _tm_parts(base.runs)
-    if score is None or not (seconds and base_score and base_seconds):
-        return NO_TM
-    parts = {"seconds": seconds, "memory": memory}
-    of_base = {"base_seconds": base_seconds, "base_memory": base_memory}
-    return {
-        "defined": tm_defined(score, **parts, base_score=base_score, **of_base),
-        "printed": tm_printed(score, **parts, **of_base),
-    }
-
-
-def _tm_parts(runs: Sequence[RunRecord]) -> tuple[float | None, float, float]:
-    return (
-        _mean(run.overall[TM_FORMULA] for run in runs),
-        fmean(run.cost.cpu_seconds["train"] for run in runs),
-        fmean(memory_bytes(run.parameters, run.trained_parameters) for run in runs),
-    )
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

@@ -34,6 +34,10 @@ class Filled:
     columns: tuple[str, ...]
     lines: tuple[Line, ...]
 
+    @property
+    def has_printed(self) -> bool:
+        return any(cell.printed is not None for line in self.lines for cell in line.cells)
+
     def document(self) -> dict[str, Any]:
         rows = [
             {

@@ -9,16 +9,12 @@ from cotrunk.kinds.influence import OverRows
 from cotrunk.study.records import RunRecord
 from cotrunk.study.statistics.overall import Formula, overall_over_rows
 from cotrunk.study.statistics.stability import stability
-from cotrunk.study.tm import memory_bytes, tm_defined, tm_printed
+from cotrunk.study.tm import memory_of, tm_of
 
 OVERALL: Mapping[str, Formula] = {"official": "official", "mean": "mean"}
 EXACT = ("parameters", "trained-parameters", "memory", "memory-kb")
 """Numbers that are the same for every seed."""
-TM = ("tm-defined", "tm-printed")
-
-
-def memory_of(run: RunRecord) -> float:
-    return memory_bytes(run.parameters, run.trained_parameters)
+TM = {"tm-defined": "defined", "tm-printed": "printed"}
 
 
 def spread(run: RunRecord, *tasks: str) -> float:
@@ -113,7 +109,7 @@ def combined(parts: Sequence[tuple[float, OverRows]]) -> OverRows:
     value = sum(weight * part.value for weight, part in parts)
     influence = np.sum([weight * part.influence for weight, part in parts], axis=0)
     size = min(part.size / max(abs(weight), 1e-9) for weight, part in parts)
-    return OverRows(value, influence, "mean", size)
+    return OverRows(value, influence, "contrast", size)
 
 
 def shown_number(
@@ -121,7 +117,7 @@ def shown_number(
 ) -> float | None:
     """The mean over seeds; None if no run has it."""
     if measure in TM:
-        return _tm(runs, baseline, measure) if runs and baseline else None
+        return tm_of(runs, baseline)[TM[measure]]
     found = [value for run in runs if math.isfinite(value := _plain(run, measure))]
     return float(np.mean(found)) if found else None
 
@@ -134,31 +130,6 @@ def _plain(run: RunRecord, measure: str) -> float:
         return math.nan if overall is None else overall
     score = run.tasks[measure].score["score"] if measure in run.tasks else None
     return math.nan if score is None else score
-
-
-def _tm(runs: Sequence[RunRecord], baseline: Sequence[RunRecord], measure: str) -> float | None:
-    of = {
-        side: [shown_number(group, key) for key in ("mean", "train-cpu-seconds", "memory")]
-        for side, group in (("own", runs), ("base", baseline))
-    }
-    if any(not value for values in of.values() for value in values):
-        return None
-    (score, seconds, memory), (base_score, base_seconds, base_memory) = (
-        [float(value or 0) for value in of[side]] for side in ("own", "base")
-    )
-    printed = tm_printed(
-        score, seconds=seconds, memory=memory, base_seconds=base_seconds, base_memory=base_memory
-    )
-    if measure == "tm-printed":
-        return printed
-    return tm_defined(
-        score,
-        seconds=seconds,
-        memory=memory,
-        base_score=base_score,
-        base_seconds=base_seconds,
-        base_memory=base_memory,
-    )
 
 
 def _average(values: Iterable[float]) -> float:

@@ -9,21 +9,28 @@ MARKS = {"confirmed": "better", "refuted": "worse"}
 
 
 def sections_of(outcome: Outcome) -> list[Section]:
+    """Titles and words differ where there is no report whose values could stand beside ours."""
+    has_printed = any(made.has_printed for made in outcome.tables)
+    means = "Scores are means over seeds."
     printed = "In parentheses: as printed in the report. Ours are means over seeds."
     return [
         Section(
             id="claims",
-            title="Claims",
-            text=[f"The claims of {outcome.study.report}, written down before anything ran."],
+            title="Claims" if has_printed else "Questions",
+            text=[f"{_origin(outcome, has_printed)}, written down before anything ran."],
             tables=[_claims(outcome)],
         ),
         Section(
             id="printed",
-            title="Tables of the report",
-            text=[printed, *outcome.study.notes, *_skipped(outcome)],
+            title="Tables of the report" if has_printed else "All plans",
+            text=[printed if has_printed else means, *outcome.study.notes, *_skipped(outcome)],
             tables=[_table(made) for made in outcome.tables],
         ),
     ]
+
+
+def _origin(outcome: Outcome, has_printed: bool) -> str:
+    return f"The claims of {outcome.study.report}" if has_printed else "Asked of all runs together"
 
 
 def _skipped(outcome: Outcome) -> list[str]:

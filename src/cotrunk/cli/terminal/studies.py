@@ -40,8 +40,7 @@ def _show_table(made: Filled) -> None:
         for line in made.lines
     ]
     title = f"{made.title}; in parentheses: as printed in the report"
-    has_printed = any(cell.printed is not None for line in made.lines for cell in line.cells)
-    out().print(table(title if has_printed else made.title, ["", *made.columns], rows))
+    out().print(table(title if made.has_printed else made.title, ["", *made.columns], rows))
 
 
 def show_dry_run(document: Mapping[str, Any]) -> None:

@@ -1,10 +1,13 @@
 """Dev and test rows as shares of the training files.
 
-Rows are chosen by content: all rows that share a text, in whatever file and task, are on one side.
+Rows are chosen by content, for each task on its own, so that the dev rows of a task are the same
+whatever other tasks a run has. Within a task, all rows that share a text are on one side; no task
+trains on a text that any task holds out. The order of choice is that of the texts' hashes in all
+tasks, so tasks with the same texts hold out nearly the same ones.
 """
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b, sha256
@@ -41,6 +44,25 @@ class HeldOut:
 
 
 @dataclass(frozen=True)
+class Splits:
+    """What each task holds out."""
+
+    by_task: Mapping[str, HeldOut]
+
+    def of(self, task: str, split: Split) -> HeldOut:
+        """Training leaves out what any task holds out."""
+        return self.of_all if split == "train" else self.by_task[task]
+
+    @cached_property
+    def of_all(self) -> HeldOut:
+        each = self.by_task.values()
+        return HeldOut(
+            dev=frozenset().union(*(held.dev for held in each)),
+            test=frozenset().union(*(held.test for held in each)),
+        )
+
+
+@dataclass(frozen=True)
 class Part:
     """The rows of a file that belong to ``split``."""
 
@@ -73,28 +95,26 @@ def fingerprint(text: Text) -> int:
     return int.from_bytes(blake2b(folded, digest_size=8).digest(), "little")
 
 
-def hold_out(shares: Sequence[Share], *, seed: int) -> HeldOut:
-    """Choose texts so that each stratum of each task gets its share of dev and test rows.
+def hold_out(share: Share, *, seed: int) -> HeldOut:
+    """Choose texts so that each stratum of the task gets its share of dev and test rows.
 
     Groups of rows that are connected by texts are visited in an order that depends only on their
     content and ``seed``; a group goes where at least half of its rows are still needed.
     """
     groups = _Groups()
-    rows: dict[int, list[Hashable]] = {}
-    needs: dict[Split, dict[Hashable, float]] = {split: {} for split in HELD}
-    for share in shares:
-        targets = []
-        marks = []
-        for texts, target in share.rows:
-            marks.append(groups.connect([fingerprint(text) for text in texts]))
-            targets.append(target)
-        strata = [(share.task, int(number)) for number in share.strata(targets)]
-        for mark, stratum in zip(marks, strata, strict=True):
-            rows.setdefault(mark, []).append(stratum)
-        for stratum, count in Counter(strata).items():
-            for split, part in zip(HELD, (share.dev, share.test), strict=True):
-                drawn = _uniform(seed, split, *stratum)
-                needs[split][stratum] = int(part * count + drawn)  # rounds at random
+    targets, marks = [], []
+    for texts, target in share.rows:
+        marks.append(groups.connect([fingerprint(text) for text in texts]))
+        targets.append(target)
+    strata = [int(number) for number in share.strata(targets)]
+    rows: dict[int, list[int]] = {}
+    for mark, stratum in zip(marks, strata, strict=True):
+        rows.setdefault(mark, []).append(stratum)
+    needs: dict[Split, dict[int, float]] = {split: {} for split in HELD}
+    for stratum, count in Counter(strata).items():
+        for split, part in zip(HELD, (share.dev, share.test), strict=True):
+            drawn = _uniform(seed, split, share.task, stratum)
+            needs[split][stratum] = int(part * count + drawn)  # rounds at random
     found: dict[Split, set[int]] = {split: set() for split in HELD}
     members = groups.members(rows)
     for group in sorted(members, key=lambda group: _uniform(seed, group)):
@@ -106,7 +126,7 @@ def hold_out(shares: Sequence[Share], *, seed: int) -> HeldOut:
     return HeldOut(dev=frozenset(found["dev"]), test=frozenset(found["test"]))
 
 
-def _is_needed(counts: Mapping[Hashable, int], need: dict[Hashable, float]) -> bool:
+def _is_needed(counts: Mapping[int, int], need: dict[int, float]) -> bool:
     """Whether at least half of a group is needed; then the need is reduced by it."""
     useful = sum(min(count, need.get(stratum, 0)) for stratum, count in counts.items())
     if not useful or 2 * useful < sum(counts.values()):
@@ -160,14 +180,22 @@ def _uniform(*parts: object) -> float:
     return int.from_bytes(mark, "little") / 2**64
 
 
-def held_out_arrays(held: HeldOut) -> dict[str, np.ndarray]:
+def split_arrays(splits: Splits) -> dict[str, np.ndarray]:
     """To be saved with a run; signed, because few formats have unsigned integers of 64 bits."""
     return {
-        split: np.sort(np.fromiter(marks, np.uint64, len(marks)).view(np.int64))
+        f"{task}.{split}": np.sort(np.fromiter(marks, np.uint64, len(marks)).view(np.int64))
+        for task, held in splits.by_task.items()
         for split, marks in (("dev", held.dev), ("test", held.test))
     }
 
 
-def held_out_of(arrays: Mapping[str, np.ndarray]) -> HeldOut:
+def splits_of(arrays: Mapping[str, np.ndarray]) -> Splits:
+    """From what was saved; ValueError if it is something else."""
+    tasks = dict.fromkeys(name.rpartition(".")[0] for name in arrays)
+    expected = {f"{task}.{split}" for task in tasks for split in HELD}
+    if arrays.keys() != expected or any(array.dtype != np.int64 for array in arrays.values()):
+        raise ValueError("must have dev and test of each task, as int64")
     marks = {name: frozenset(array.view(np.uint64).tolist()) for name, array in arrays.items()}
-    return HeldOut(dev=marks["dev"], test=marks["test"])
+    return Splits(
+        {task: HeldOut(dev=marks[f"{task}.dev"], test=marks[f"{task}.test"]) for task in tasks}
+    )

@@ -11,6 +11,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from cotrunk.kinds.influence import OverRows
+from cotrunk.kinds.intervals import (
+    around,
+    has_interval,
+    interval,
+    is_perfect,
+    least_error,
+    skewness,
+    t_quantile,
+)
 from cotrunk.study.statistics.mcnemar import mcnemar, tango
 from cotrunk.study.statistics.variance import Estimated, of_mean, of_rows, of_seeds
 
@@ -91,21 +100,34 @@ def seeds_and_rows(ones: Sequence[OverRows], others: Sequence[OverRows]) -> Diff
 
 def mean_over_seeds(runs: Sequence[OverRows]) -> Mean:
     """The interval covers what seeds and rows explain together, as in ``seeds_and_rows``."""
-    from cotrunk.kinds.intervals import interval
-
     _check_rows(runs)
     values = [run.value for run in runs]
     if len(runs) == 1:
         return Mean(values[0], math.nan, *interval(runs[0]))
     if not _defined(runs):
         return Mean(*[math.nan] * 4)
-    mean, half = float(np.mean(values)), of_mean(runs).half_width(CONFIDENCE)
-    least, most = LIMITS[runs[0].scale]
-    low, high = max(least, mean - half), min(most, mean + half)
-    return Mean(mean, float(np.std(values, ddof=1)), low, high)
+    mean, sd = float(np.mean(values)), float(np.std(values, ddof=1))
+    return Mean(mean, sd, *_of_mean(runs, mean))
 
 
-LIMITS = {"share": (0, 1), "unit": (0, 1), "correlation": (-1, 1), "mean": (-1, 1)}
+def _of_mean(runs: Sequence[OverRows], mean: float) -> tuple[float, float]:
+    first = runs[0]
+    if not has_interval(first):
+        return math.nan, math.nan
+    is_correlation = first.scale == "correlation"
+    if is_perfect(mean) or (mean <= 0 and not is_correlation):
+        return interval(first)  # as all of them, or they would not average to this
+    found = of_mean(runs)
+    error = math.sqrt(found.variance)
+    influence_N = np.mean([run.influence for run in runs], axis=0)
+    least = least_error(mean, first.rows) if is_correlation else 0.0
+    return around(
+        mean,
+        max(error, least),
+        scale=first.scale,
+        quantile=t_quantile(CONFIDENCE, found.freedom),
+        skewness=skewness(influence_N, error) if first.has_outliers else 0.0,
+    )
 
 
 def _of_estimate(difference: float, variance: Estimated) -> Difference:

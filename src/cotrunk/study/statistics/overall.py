@@ -33,4 +33,11 @@ def overall_over_rows(tasks: Mapping[str, OverRows], formula: Formula = "officia
     smallest = sum(
         (weight / max(1, part.size)) ** 2 for weight, part in zip(weights, parts, strict=True)
     )
-    return OverRows(float(np.mean(values)), influence, "mean", smallest**-0.5)
+    within = any(part.scale == "correlation" for part in parts) and not any(halved)
+    return OverRows(
+        float(np.mean(values)),
+        influence,
+        "correlation" if within else "unit",
+        smallest**-0.5,
+        any(part.has_outliers for part in parts),
+    )

@@ -1,6 +1,8 @@
 """How long a sweep takes, before it starts."""
 
-import os
+import json
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -10,6 +12,7 @@ from pathlib import Path
 from cotrunk.build.train import train_settings
 from cotrunk.build.trial import Raw, settings_of_job, steps_of_settings
 from cotrunk.errors import UserError, plural
+from cotrunk.runs.cost import read_cost
 from cotrunk.runs.events import Started, Stepped
 from cotrunk.runs.folder import RunFolder
 from cotrunk.study.sweep.spec import Spec
@@ -18,6 +21,7 @@ from cotrunk.study.sweep.sweep import Sweep
 from cotrunk.study.sweep.trials import Planned, raw_of
 
 MEASURED_STEPS = 6
+IMPORTS = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); import cotrunk.build.train"
 
 
 @dataclass(frozen=True)
@@ -29,23 +33,33 @@ class Estimate:
     basis: str
 
 
-def estimate(sweep: Sweep, trials: Sequence[Planned]) -> Estimate:
-    """From the runs of the sweep that have finished, or from some steps of its first trial."""
+def process_seconds() -> float:
+    """What each trial takes to start its process and import what it needs, timed just now."""
+    begun = time.monotonic()
+    subprocess.run([sys.executable, "-c", IMPORTS, json.dumps(sys.path)], check=True)
+    return time.monotonic() - begun
+
+
+def estimate(sweep: Sweep, trials: Sequence[Planned], *, process: float) -> Estimate:
+    """From the runs of the sweep that have finished, or from some steps of its first trial.
+
+    ``process``: seconds to start the process of a trial.
+    """
     spec = sweep.spec
     raws = {trial.name: raw_of(spec, trial) for trial in trials}
     steps = _steps(spec, raws)
-    finished = [sweep.out / name for name in raws if RunFolder(sweep.out / name).is_finished]
-    measured = [found for run in finished if (found := _step_seconds(run))]
+    runs = [RunFolder(sweep.out / name) for name in raws]
+    measured = [found for run in runs if run.is_finished and (found := _times(run))]
     if measured:
-        pace, start = sum(measured) / len(measured), 0.0
+        start, pace = (sum(each) / len(measured) for each in zip(*measured, strict=True))
         basis = f"the mean of {plural(len(measured), 'finished trial')}"
     else:
-        first = trials[0].name
-        start, pace = _measure(spec, raws[first])
+        start, pace = _measure(spec, raws[trials[0].name])
         basis = (
-            f"{MEASURED_STEPS} steps of the first trial, timed just now; evaluations not counted"
+            f"{MEASURED_STEPS} steps of the first trial, timed just now, and {process:.1f} s to "
+            "start each process; evaluations not counted"
         )
-    seconds = {name: start + pace * count for name, count in steps.items()}
+    seconds = {name: process + start + pace * count for name, count in steps.items()}
     return Estimate(steps, seconds, basis)
 
 
@@ -63,15 +77,12 @@ def _steps(spec: Spec, raws: Mapping[str, Raw]) -> dict[str, int]:
     return found
 
 
-def _step_seconds(run: Path) -> float | None:
-    """Seconds per step of a finished run: from its first file to its last, on one machine."""
-    steps = read_record(RunFolder(run)).get("steps")
-    try:
-        begun = os.stat(run / "findings.json").st_mtime
-        seconds = os.stat(run / "final").st_mtime - begun
-    except OSError:
-        return None
-    return seconds / steps if steps and seconds > 0 else None
+def _times(run: RunFolder) -> tuple[float, float] | None:
+    """Seconds of a finished run before its first step, and per step with all that follows."""
+    steps, seconds = read_record(run).get("steps"), read_cost(run).seconds
+    before = seconds["prepare"] + seconds["encode"]
+    after = sum(seconds.values()) - before
+    return (before, after / steps) if steps and after > 0 else None
 
 
 def _measure(spec: Spec, raw: Raw) -> tuple[float, float]:

@@ -12,7 +12,7 @@ from cotrunk.learn.run import Interrupt
 from cotrunk.runs.folder import RunFolder
 from cotrunk.study.sweep.engines.engine import OnTrial, Work
 from cotrunk.study.sweep.engines.local import run_locally
-from cotrunk.study.sweep.engines.ray import refuse_missing_ray, run_on_ray
+from cotrunk.study.sweep.engines.ray import refuse_missing_ray, refuse_unreachable, run_on_ray
 from cotrunk.study.sweep.job import Job
 from cotrunk.study.sweep.queue import FixedPlan, Plan, Queue, TpePlan, plan_of
 from cotrunk.study.sweep.search import corners, refuse_missing_optuna
@@ -96,6 +96,8 @@ def run_prepared(
 ) -> list[Trial]:
     if engine == "ray":
         refuse_missing_ray()
+        if address:
+            refuse_unreachable(address)
     elif address:
         raise UserError("--address needs --engine ray")
     spec, out = sweep.spec, sweep.out

@@ -5,11 +5,13 @@ tried next and what is stopped comes from the queue and the run folders, so that
 the same trials; Ray's own state lies in a temporary folder and is never read.
 """
 
+import importlib.util
 import logging
 import os
 import re
 import shutil
 import signal
+import socket
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -38,26 +40,44 @@ QUIET = {
     "TUNE_GLOBAL_CHECKPOINT_S": "3600",
 }
 LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-"""The documented switch for laptops: without it Ray listens on all interfaces."""
+"""The documented switch for laptops: without it Ray listens on all interfaces, and takes an address
+of this machine for its address in the network."""
+LOCAL_HOSTS = ("127.", "localhost:")
+CONNECT_SECONDS = 10.0
 
 
 def refuse_missing_ray() -> None:
-    try:
-        import ray.tune  # noqa: F401
-    except ImportError:
+    """Without importing it: Ray reads its environment only then."""
+    if not importlib.util.find_spec("ray"):
         raise UserError(
             '--engine ray needs ray; run: pip install "cotrunk[sweep]", or use --engine local'
-        ) from None
+        )
 
 
 def run_on_ray(work: Work, *, address: str | None = None) -> None:
     """``address``: a running cluster that sees the same files; None starts Ray for this sweep."""
-    os.environ.update(QUIET if address else QUIET | LOOPBACK)
+    is_local = not address or address.startswith(LOCAL_HOSTS)
+    os.environ.update(QUIET | LOOPBACK if is_local else QUIET)
     with _connected(work, address) as storage:
         stop = storage / "stop"
         # Ray Tune announces itself on standard output, where our results go.
         with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere), _forward_stop(work, stop):
             _tune(work, storage, stop)
+
+
+def refuse_unreachable(address: str) -> None:
+    """Ray itself would try for minutes."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():
+        raise UserError(f"--address {address}: must be HOST:PORT of a Ray cluster")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise UserError(
+            f"--address {address}: no connection ({why}); start a cluster there with "
+            f"`ray start --head --port={port}`, or leave out --address"
+        ) from None
 
 
 def _tune(work: Work, storage: Path, stop: Path) -> None:
