@@ -14,16 +14,19 @@ def is_mixed(source: Source) -> bool:
 
 
 def columns_in(source: Source) -> list[str]:
-    """The columns of a file; of JSON objects also text columns that only later ones have."""
+    """The columns of a file; among JSON objects, the text columns only if a row has all of them."""
     with source.open(source.texts) as table:
         columns = list(table.columns)
-        if table.numbered or set(source.texts) <= set(columns):
+        if table.numbered:
             return columns
         found: set[str] = set()
         for _, cells in table.select(source.texts):
-            if not isinstance(cells, Fault):
-                found |= _held(source.texts, cells)
-    return [*columns, *(name for name in source.texts if name in found - {*columns})]
+            held = set() if isinstance(cells, Fault) else _held(source.texts, cells)
+            found |= held
+            if held == set(source.texts):
+                return list(dict.fromkeys([*columns, *source.texts]))
+    lacking = set(source.texts) - found or set(source.texts)
+    return [name for name in columns if name not in lacking]
 
 
 def rows_without_texts(source: Source, wanted: Sequence[tuple[str, ...]]) -> list[str]:
