@@ -46,7 +46,7 @@ def minbert(task: Task, predictions: Sequence[str | int | float]) -> str:
 @pytest.mark.parametrize(
     ("task", "predictions", "written"),
     [
-        (CLASSES, ["4", "0"], "id \t Predicted_Sentiment \nid0 , 4 \nid1 , 0 \n"),
+        (CLASSES, [4, 0], "id \t Predicted_Sentiment \nid0 , 4 \nid1 , 0 \n"),
         (BINARY, [1, 0], "id \t Predicted_Is_Paraphrase \nid0 , 1.0 \nid1 , 0.0 \n"),
         (SCORE, [4.25, 0], "id \t Predicted_Similiary \nid0 , 4.25 \nid1 , 0.0 \n"),
     ],
@@ -126,7 +126,7 @@ def test_int8_answers_nearly_the_same_whatever_the_other_rows(run, predictor):
 
 def test_a_long_text_is_cut_and_answered(predictor):
     [answer] = predictor.predict("mood", ["good plot " * 200])
-    assert answer.prediction in ("0", "1", "2")
+    assert answer.prediction in (0, 1, 2)
     assert sum(answer.probabilities) == pytest.approx(1, abs=1e-6)
 
 
@@ -184,7 +184,7 @@ def test_texts_may_come_as_a_tuple_or_an_array(predictor):
 def test_probabilities_are_those_of_the_prediction(predictor):
     for answer in predictor.predict("mood", ["good", "dull river"]):
         row = row_of([predictor.tasks["mood"]], Answered(2, "a", {"mood": answer}))
-        assert row["mood"] == str(answer.probabilities.index(max(answer.probabilities)))
+        assert row["mood"] == answer.probabilities.index(max(answer.probabilities))
         assert row["mood_probability"] == max(answer.probabilities)
     for answer in predictor.predict("same", pairs(5)):
         row = row_of([predictor.tasks["same"]], Answered(2, "a", {"same": answer}))
@@ -245,7 +245,7 @@ def test_the_format_of_the_input_does_not_matter(run, tmp_path, capsys, ending):
     write_rows(tmp_path / "new.csv", header, rows)
     expected, _ = predicted(capsys, run, tmp_path / "new.csv")
     _write_as(tmp_path / f"new{ending}", [dict(zip(header, row, strict=True)) for row in rows])
-    found, _ = predicted(capsys, run, tmp_path / f"new{ending}")
+    found, _ = predicted(capsys, run, tmp_path / f"new{ending}", "--format", "csv")
     assert found == expected
 
 

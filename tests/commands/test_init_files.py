@@ -68,7 +68,7 @@ SHAPES = {
         gaps,
         {
             "topic": ("classes", ["q"], ["news", "sport"]),
-            "urgent": ("classes", ["q"], ["no", "yes"]),
+            "urgent": ("binary", ["q"], None),
             "marks": ("classes", ["q"], ["x", "x|y"]),
         },
     ),
@@ -181,9 +181,9 @@ def test_rows_that_cannot_be_read_are_skipped_by_the_config_and_named(cotrunk, t
     assert said.code == 0, said.err
 
 
-def test_a_file_that_is_not_utf8_is_refused_with_the_way_to_convert_it(cotrunk, tmp_path):
+def test_a_file_in_another_script_is_refused_with_the_way_to_convert_it(cotrunk, tmp_path):
     file = reviews(tmp_path)
-    file.write_bytes(file.read_bytes() + "9,ein schönes kleines Haus am See,1\n".encode("latin-1"))
+    file.write_bytes(file.read_bytes() + "9,совсем другое письмо,1\n".encode("cp1251"))
     said = cotrunk("init", file, "-o", tmp_path / "run.toml")
     assert said.code == 2
     (line,) = said.err.splitlines()

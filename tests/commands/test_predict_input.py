@@ -116,3 +116,84 @@ def test_an_answer_that_is_no_number_is_null_in_jsonl():
         "id": "a",
         "alike": {"prediction": None, "probabilities": []},
     }
+
+
+MIXED = [
+    {"id": "a", "sentence": "good plot"},
+    {"id": "b", "left": "tea", "right": "river"},
+    {"id": "c", "sentence": "slow", "left": "tea", "right": "stone"},
+    {"id": "d", "sentence": "dull", "left": "tea", "right": None},
+    {"sentence": "no id"},
+]
+
+
+def lines(objects):
+    return "".join(json.dumps(entry) + "\n" for entry in objects).encode()
+
+
+def test_a_row_is_answered_by_the_tasks_whose_columns_it_has(predict):
+    said = predict(lines(MIXED))
+    assert (said.code, said.err) == (0, "")
+    answers = [json.loads(line) for line in said.out.splitlines()]
+    assert [list(answer) for answer in answers] == [
+        ["id", "mood"],
+        ["id", "same", "alike"],
+        ["id", "mood", "same", "alike"],
+        ["id", "mood"],
+        ["id", "mood"],
+    ]
+    assert [answer["id"] for answer in answers] == ["a", "b", "c", "d", "5"]
+
+
+def test_a_mixed_row_is_answered_as_it_is_alone(predict):
+    together = predict(lines(MIXED)).out.splitlines()
+    for entry, line in zip(MIXED[:4], together, strict=False):
+        alone = json.loads(predict(lines([entry])).out)
+        for task, answer in json.loads(line).items():
+            if task != "id":
+                expected = alone[task]["probabilities"]
+                assert answer["probabilities"] == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_task_may_appear_after_many_rows_of_another(predict):
+    said = predict(lines([MIXED[0]] * 150 + [MIXED[1]]))
+    assert list(json.loads(said.out.splitlines()[-1])) == ["id", "same", "alike"]
+
+
+def test_a_row_that_no_task_can_answer_is_bad(predict):
+    content = lines([*MIXED, {"id": "x", "left": "alone"}, {"id": "y"}])
+    said = predict(content)
+    assert (said.code, said.out) == (2, "")
+    errors = [line for line in said.err.splitlines() if line.startswith("error: ")]
+    rule = "a row must have the texts of a task (sentence or left+right)"
+    assert errors == [
+        f"error: standard input:6: {rule}; found only left; add the text or give --skip-bad-rows",
+        f"error: standard input:7: {rule}; found none; add the text or give --skip-bad-rows",
+    ]
+    said = predict(content, "--skip-bad-rows")
+    assert (said.code, len(said.out.splitlines())) == (0, 5)
+    assert "standard input:6" in said.err
+
+
+def test_rows_of_other_tasks_are_left_out_where_a_task_is_chosen(predict):
+    said = predict(lines(MIXED), "--task", "same")
+    assert [json.loads(line)["id"] for line in said.out.splitlines()] == ["b", "c"]
+    said = predict(lines(MIXED[:1]), "--task", "same")
+    assert said.code == 2
+    assert "same reads left, right" in said.err
+
+
+def test_an_empty_text_is_still_bad_in_mixed_rows(predict):
+    said = predict(lines([*MIXED, {"id": "e", "sentence": " "}]))
+    assert said.code == 2
+    assert "standard input:6 (sentence): the text is empty" in said.err
+
+
+def test_the_encoding_of_a_file_can_be_given(predict, tmp_path):
+    file = tmp_path / "latin.csv"
+    file.write_bytes("sentence\ncafé\n".encode("latin-1"))
+    said = predict(file)
+    assert said.code == 2
+    assert "looks like Latin-1: give --encoding latin-1" in said.err
+    assert predict(file, "--encoding", "latin-1").code == 0
+    assert "--encoding odd: must be a text encoding" in predict(file, "--encoding", "odd").err

@@ -47,7 +47,8 @@ def test_a_dry_run_says_what_would_be_trained_and_writes_nothing(cotrunk, toy):
     assert document["steps"] == 10
     assert [epoch["epoch"] for epoch in document["sampling"]] == [0, 1]
     for epoch in document["sampling"]:
-        assert set(epoch) == {"epoch", "probabilities", "batches", "rows", "factors"}
+        assert set(epoch) == {"epoch", "probabilities", "batches", "passes", "rows", "factors"}
+        assert epoch["passes"] == dict.fromkeys(TASKS, 1.0)
         assert sum(epoch["probabilities"].values()) == pytest.approx(1)
         assert epoch["batches"] == dict.fromkeys(TASKS, 5)
         assert epoch["rows"] == dict.fromkeys(TASKS, 8)
@@ -63,9 +64,9 @@ def test_a_dry_run_shows_the_rows_and_loss_factors_of_scaled(cotrunk, toy):
     assert epoch["rows"] == dict.fromkeys(TASKS, 4)
     assert epoch["factors"] == dict.fromkeys(TASKS, 2.0)
     shown = cotrunk("train", toy, "--dry-run", "--set", *changes).out.splitlines()
-    assert shown[0].endswith("share of batches  batches  rows per batch  loss factor")
-    rows = [line.split()[-5:] for line in shown[1:4]]
-    assert rows == [[task, "0.3333", "10", "4", "2"] for task in TASKS]
+    assert shown[0].endswith("batches  passes over its rows  rows per batch  loss factor")
+    rows = [line.split()[-6:] for line in shown[1:4]]
+    assert rows == [[task, "0.3333", "10", "1.00", "4", "2"] for task in TASKS]
 
 
 def test_a_dry_run_shows_the_figures_of_method_1(capsys):
@@ -73,11 +74,11 @@ def test_a_dry_run_shows_the_figures_of_method_1(capsys):
     course = {"sst": 8544, "para": 141506, "sts": 6040}
     plans = dry_run(Sampler("scaled"), course, batch=32, seed=0, epochs=1)
     show_dry_run({"sampling": plans, "steps": 4423, "parameters": 1})
-    shown = [line.split()[-5:] for line in capsys.readouterr().out.splitlines()[1:4]]
+    shown = [line.split()[-6:] for line in capsys.readouterr().out.splitlines()[1:4]]
     assert shown == [
-        ["sst", "0.3333", "4,423", "2", "17"],
-        ["para", "0.3333", "4,423", "32", "0.125"],
-        ["sts", "0.3333", "4,423", "2", "17"],
+        ["sst", "0.3333", "4,423", "1.04", "2", "17"],
+        ["para", "0.3333", "4,423", "1.00", "32", "0.125"],
+        ["sts", "0.3333", "4,423", "1.46", "2", "17"],
     ]
 
 

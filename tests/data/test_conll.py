@@ -91,19 +91,20 @@ def test_comments_above_a_sentence_are_left_out_but_a_hash_is_a_word(tmp_path, t
 
 def test_a_comment_within_a_sentence_is_a_fault(tmp_path):
     path = write(tmp_path, "a.conll", "a\tO\n# text = b\nb\tO\n")
-    assert records(path, "tokens") == [(2, Fault("found 1 column; the first line has 2"))]
+    reason = "a line must have 2 columns, as the first has; found 1"
+    assert records(path, "tokens") == [(2, Fault(reason))]
 
 
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        (b"x", "found 1 column; the first line has 2"),
-        (b"x\tNN\tO", "found 3 columns; the first line has 2"),
-        (b"x O", "found 1 column; the first line has 2"),
+        (b"x", "a line must have 2 columns, as the first has; found 1"),
+        (b"x\tNN\tO", "a line must have 2 columns, as the first has; found 3"),
+        (b"x O", "a line must have 2 columns, as the first has; found 1"),
         (b"x\t", "column 2 is empty"),
         (b"\tO", "column 1 is empty"),
         (b"x\0y\tO", "a line must not contain NUL; found one at character 2"),
-        (b"x\xff\tO", r"a line must be UTF-8; character 2 is not: 'x\udcff\tO\n'"),
+        (b"x\xff\tO", r"a line must be UTF-8; found 'x\udcff\tO\n' at character 2"),
         (b"x" * 1_000_000 + b"\tO", "a line must not exceed 1,000,000 characters"),
     ],
 )

@@ -6,7 +6,20 @@ import pytest
 from sources import CLOSE, SAME, STARS, TAB_PAIRS, one, pair, refusal, write
 
 from cotrunk.data.reading.examples import Rows
+from cotrunk.data.reading.refusal import FEW
 from cotrunk.errors import UserError
+from cotrunk.kinds.binary import Binary
+from cotrunk.kinds.classes import Classes
+from cotrunk.kinds.kind import Kind
+from cotrunk.kinds.score import Scores
+from cotrunk.kinds.task import Task
+
+
+class Picky(Kind):
+    """Refuses every label for a reason of its own."""
+
+    def read(self, raw):
+        raise ValueError(f"rule number {raw} is broken")
 
 
 def test_rows_can_be_read_again(tmp_path):
@@ -28,19 +41,25 @@ def test_an_error_names_file_line_column_rule_finding_and_fix(tmp_path):
 @pytest.mark.parametrize(
     ("row", "told"),
     [
-        ("x", ":2: found 1 cell; the header has 2; correct the row"),
-        ("x,1,2", ":2: found 3 cells; the header has 2"),
+        ("x", ":2: a row must have 2 cells, as the header has; found 1; correct the row"),
+        ("x,1,2", ":2: a row must have 2 cells, as the header has; found 3; put quotes around"),
         (",1", ":2:1 (text): the text is empty"),
         ('" \t",1', ":2:1 (text): the text is empty"),
-        ("x,", ":2:2 (label): the label is empty; fill the cell, or set sparse_labels = true"),
+        ("x,", ":2:2 (label): the label is empty; fill the cell"),
         ("a\0b,1", ":2:1 (text): a cell must not contain NUL; found one at character 2"),
-        (b"caf\xe9,1", ":2:1 (text): a cell must be UTF-8; character 4 is not: 'caf\\udce9'"),
+        (b"caf\xe9,1", ":2:1 (text): a cell must be UTF-8; found 'caf\\udce9' at character 4"),
         (b"x,\xff", ":2:2 (label): a cell must be UTF-8"),
         (f"{'x' * 1_000_001},1", ":2: a cell must not exceed 1,000,000 characters"),
         ('"x,1\ny,2\nz,3', ":2: the row opens a quote and never closes it; close it, or"),
-        ('"x,1\ny,2\nz",3,4', ":2: found 3 cells over 3 lines (is a quote left open?)"),
+        (
+            '"x,1\ny,2\nz",3,4',
+            ":2: a row must have 2 cells, as the header has; found 3 over 3 lines (is a",
+        ),
         ('"x" y,1', ":2: text follows a closing quote; double the quotes inside a cell, or"),
-        ('"x,1\ny,2\nz" ,3', ":2: text follows a closing quote 2 lines below the opening one"),
+        (
+            '"x,1\ny,2\nz" ,3',
+            ":2: text follows a closing quote; found it 2 lines below the opening one",
+        ),
         (
             '"' + "x,1\n" * 300_000,
             ":2: a cell must not exceed 1,000,000 characters; found more over",
@@ -63,33 +82,103 @@ def test_all_bad_cells_of_a_row_are_named(tmp_path):
 
 
 def test_fifty_errors_are_listed_and_no_more(tmp_path):
-    for bad in (50, 51, 5000):
+    path = write(
+        tmp_path, "a.jsonl", "".join(f'{{"text": "x", "label": {n}}}\n' for n in range(60))
+    )
+    lines = refusal(Task("each", 1, Picky()), one(path))
+    assert len(lines) == 51
+    assert lines[-1] == f"{path}: only the first 50 errors are listed"
+
+
+def test_rows_with_the_same_mistake_are_one_line_if_they_are_many(tmp_path):
+    for bad in (FEW, FEW + 1, 5000):
         path = write(tmp_path, "a.csv", "text,label\n" + "x,1\n" + ",2\n" * bad)
         lines = refusal(STARS, one(path))
-        assert len(lines) == (50 if bad == 50 else 51)
-        more = f"{path}: only the first 50 errors are listed"
-        assert (lines[-1] == more) == (bad > 50)
+        assert len(lines) == (bad if bad == FEW else 1)
+        assert lines[0].startswith(f"{path}:3:1 (text): the text is empty")
+        assert (f"({bad:,} of {bad + 1:,} rows)" in lines[0]) == (bad > FEW)
 
 
-def test_a_class_that_is_not_known_is_told_once_and_then_counted(tmp_path):
+def test_wrong_labels_are_one_line_with_the_count_of_each(tmp_path):
     path = write(tmp_path, "a.csv", "text,label\nx,1\n" + "x,9\nx,8\n" * 100 + "x,7\n")
-    rule = "a class must be one of 0..4; found"
-    fix = "correct the cell or the task's classes, or set skip_bad_rows = true"
     assert list(refusal(STARS, one(path))) == [
-        f"{path}:3:2 (label): {rule} '9'; {fix}",
-        f"{path}:4:2 (label): {rule} '8'; {fix}",
-        f"{path}:203:2 (label): {rule} '7'; {fix}",
-        f"{path}: 99 more rows with the same error: {rule} '9'",
-        f"{path}: 99 more rows with the same error: {rule} '8'",
+        f"{path}:3:2 (label): a class must be one of 0..4; "
+        "found '9' in 100 rows, '8' in 100 rows, '7' in 1 row (201 of 202 rows); "
+        "correct the cells or the task's classes, or set skip_bad_rows = true"
     ]
 
 
-def test_skipped_rows_are_counted_and_the_first_fifty_named(tmp_path):
-    path = write(tmp_path, "a.csv", "text,label\n" + "x,9\n" * 60 + "x,1\n")
+def test_all_causes_are_told_at_once(tmp_path):
+    rows = b"caf\xe9,1\n" * 9 + b",1\n" * 8 + b"x,7\n" * 7 + b"x,1,2\n" * 6 + b"x,\n"
+    lines = refusal(STARS, one(write(tmp_path, "a.csv", b"text,label\n" + rows)))
+    counted = [line.split("(")[-1].split(" of")[0] for line in lines[:4]]
+    assert counted == ["9", "8", "7", "6"]
+    assert "the label is empty" in lines[4]
+    assert len(lines) == 5
+
+
+def test_a_row_with_two_bad_cells_is_counted_once(tmp_path):
+    header = "id,sentence1,sentence2,similarity\n"
+    path = write(tmp_path, "a.csv", header.encode() + b"1,caf\xe9,caf\xe9,1\n" * 9)
+    (line,) = refusal(CLOSE, pair(path))
+    assert "(all 9 rows)" in line
+
+
+def test_skipping_bad_rows_is_not_advised_if_none_would_be_left(tmp_path):
+    for good in ("", "x,1\n"):
+        content = "text,label\n,1\nx,\nx,9\nx\n" + "y,1,1\n" * 9 + good
+        lines = refusal(STARS, one(write(tmp_path, "a.csv", content)))
+        assert len(lines) == 5
+        for line in lines:
+            assert ("set skip_bad_rows = true" in line or "or skip_bad_rows" in line) == bool(good)
+
+
+@pytest.mark.parametrize("count", [6, 500])
+def test_a_file_without_any_label_of_the_task_says_what_it_holds(tmp_path, count):
+    named = Task("t", 1, Classes(tuple("abcdef")))
+    rows = "".join(f"x,{number % 6}\n" for number in range(count))
+    (line,) = refusal(named, one(write(tmp_path, "a.csv", "text,label\n" + rows)))
+    assert "no label is one of the task's classes 'a', 'b'" in line
+    assert f"the file holds 0..5 (all {count} rows)" in line
+    assert 'classes = { 0 = "a", 1 = "b",' in line
+    assert "skip_bad_rows" not in line
+
+
+@pytest.mark.parametrize(
+    ("labels", "cells", "holds", "fix"),
+    [
+        (Binary(), ["ham", "spam"], "'ham', 'spam'", 'set classes = ["ham", "spam"]'),
+        (Binary(), ["1", "2"], "", None),
+        (Binary(), ["3", "4", "5"], "3..5", 'kind = "classes"'),
+        (Scores(range=(0, 1)), ["3", "4.5", "9"], "numbers from 3 to 9", "set range = [3, 9]"),
+        (Scores(), ["low", "high"], "'low', 'high'", 'kind = "classes"'),
+        (Classes(3), ["7", "8"], "'7', '8'", 'classes = ["7", "8"]'),
+    ],
+)
+def test_labels_that_are_wrong_in_every_row_are_one_line(tmp_path, labels, cells, holds, fix):
+    rows = "".join(f"x,{cell}\n" for cell in cells * 20)
+    path = write(tmp_path, "a.csv", "text,label\n" + rows)
+    (line,) = refusal(Task("t", 1, labels), one(path))
+    if fix is None:  # some labels fit
+        assert "found '2'" in line
+        return
+    assert f"the file holds {holds} (all {len(cells) * 20} rows)" in line
+    assert fix in line
+
+
+def test_unquoted_delimiters_are_one_line_that_says_what_quotes_would_fix(tmp_path):
+    path = write(tmp_path, "a.csv", "text,label\nx,1\n" + "a, b,1\n" * 30 + "a, b, c,1\n" * 20)
+    (line,) = refusal(STARS, one(path))
+    assert "found 3 in 30 rows, 4 in 20 rows (50 of 51 rows)" in line
+    assert "put quotes around cells that contain ','" in line
+
+
+def test_skipped_rows_are_counted_and_told_by_cause(tmp_path):
+    path = write(tmp_path, "a.csv", "text,label\n" + "x,9\n" * 60 + ",1\n" + "x,1\n")
     rows = Rows(STARS, one(path, skip_bad_rows=True))
-    assert [example.line for example in rows] == [62]
-    assert (rows.dropped_count, len(rows.dropped)) == (60, 50)
-    assert rows.dropped[0] == f"{path}:2:2 (label): a class must be one of 0..4; found '9'"
+    assert [example.line for example in rows] == [63]
+    assert (rows.dropped_count, len(rows.dropped)) == (61, 2)
+    assert rows.dropped[0].startswith(f"{path}:2:2 (label): a class must be one of 0..4; found '9'")
 
 
 def test_sparse_labels_leave_out_rows_of_other_tasks(tmp_path):

@@ -230,5 +230,5 @@ def test_tags_and_tokens_of_different_length_are_told_at_their_line(tmp_path):
 
 def test_fitting_a_file_whose_rows_are_all_faulty_says_what_is_wrong_with_them(tmp_path):
     source = rows(tmp_path, "a.conll", "a O\nb\n").source
-    with pytest.raises(UserError, match=r"a\.conll:2: found 1 column; the first line has 2"):
+    with pytest.raises(UserError, match=r"a\.conll:2: a line must have 2 columns"):
         Tags().fitted(raw_labels(source, Tags()))

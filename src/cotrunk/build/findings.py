@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from cotrunk.build.freezing import frozen_places, learning_rate_factors
 from cotrunk.build.stage import loss_of, steps_of
 from cotrunk.config.settings import Settings
-from cotrunk.data.batches.sampling import dry_run
 from cotrunk.data.batches.stream import Stream
 from cotrunk.data.tokens.cache import Corpus
 from cotrunk.data.tokens.overlap import shared_rows
@@ -37,10 +36,7 @@ def findings_before(
         factors = learning_rate_factors(stage, network.plan, decaying)
         rates = {stage.lr * factors.get(name, 1.0) for name in decaying}
         found.append(guards.idle_decay(rates, stage.decay))
-        plans = dry_run(
-            stream.sampler, stream.sizes, batch=stream.batch, seed=stream.seed, epochs=stream.epochs
-        )
-        found += guards.starved_tasks(plans)
+        found += guards.uneven_sampling(stream.plans)
     found += _unreached(settings, streams, train)
     for task in network.tasks.values():
         found.append(guards.unreachable_labels(task, network.head_plans[task.name]))

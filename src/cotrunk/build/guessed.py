@@ -5,7 +5,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from cotrunk.config.settings import Encoder, Train
+from cotrunk.config.settings import Encoder, TaskPart, Train
 from cotrunk.data.guess.tasks import GuessedTask, guess_tasks
 
 COMMENT_COLUMN = 31
@@ -47,6 +47,8 @@ def _task(task: GuessedTask, folder: Path) -> list[str]:
     keys["dev"] = task.dev if isinstance(task.dev, float) else _seen_from(folder, task.dev)
     if task.test:
         keys["test"] = _seen_from(folder, task.test)
+    if task.encoding != TaskPart.model_fields["encoding"].default:
+        keys["encoding"] = task.encoding
     if task.has_bad_rows:
         keys["skip_bad_rows"] = True
     if task.has_gaps:

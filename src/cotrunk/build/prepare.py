@@ -21,7 +21,7 @@ from cotrunk.build.plan import plan_of, reset_places, settings_of_saved, with_dr
 from cotrunk.build.sources import Sources, share_of, sources_of
 from cotrunk.build.splits import splits_by
 from cotrunk.build.stage import make_stage, steps_of, stream_of, trained_names
-from cotrunk.build.tasks import bound_tasks, fitted_tasks, tasks_of, with_fitted_kinds
+from cotrunk.build.tasks import bound_tasks, fitted_tasks, tasks_of, with_fitted_kinds, worded_tasks
 from cotrunk.config.settings import Settings
 from cotrunk.data.batches.stream import Stream
 from cotrunk.data.batches.text import PairFormat, Template, template_of
@@ -123,6 +123,7 @@ def _prepare(
         notes=(
             *_notes(read, built.drawn, built.pretrained),
             *small_shares(settings, read),
+            *passes_notes(streams),
             *built.started,
         ),
         warnings=built.warnings,
@@ -146,7 +147,7 @@ def _build(settings: Settings, base: Path, extensions: Extensions) -> _Built:
     warnings = use_threads(settings.train.threads)
     tokenizer = load_tokenizer(pretrained)
     tasks = bound_tasks(tasks, tokenizer, vocabulary=shape.vocabulary)
-    tasks = fitted_tasks(settings, tasks, base)
+    tasks = worded_tasks(settings, fitted_tasks(settings, tasks, base), base)
     plan = plan_of(settings, shape, tasks, heads, more=extensions.places)
     template = template_of(tokenizer, segments=shape.segments)
     network = Network(shape, plan, tasks, heads)
@@ -286,6 +287,18 @@ def small_shares(settings: Settings, read: Corpora) -> Iterator[str]:
                 f"{name}: dev = {share:g} of {rows:,} rows gives only {found}, "
                 "because rows that share a text stay together; name a file of dev rows instead"
             )
+
+
+def passes_notes(streams: Sequence[Stream]) -> Iterator[str]:
+    """How often an epoch of each stage sees the rows of each task."""
+    for number, stream in enumerate(streams, 1):
+        stage = f"stage {number}: " if len(streams) > 1 else ""
+        said = []
+        for task in stream.sizes:
+            passes = [plan["passes"][task] for plan in stream.plans]
+            least, most = (f"{some:.2f}" for some in (min(passes), max(passes)))
+            said.append(f"{task} {least}" if least == most else f"{task} {least} to {most}")
+        yield f"{stage}passes over the rows in an epoch: {', '.join(said)}"
 
 
 def _notes(read: Corpora, drawn: Mapping[str, Place], weights: Pretrained) -> tuple[str, ...]:

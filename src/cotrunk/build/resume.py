@@ -13,7 +13,14 @@ from cotrunk.runs.checkpoint import Checkpoint
 from cotrunk.runs.folder import RunFolder
 from cotrunk.runs.lost import Lost, lost_networks
 
-MAY_DIFFER = ("base", "parameters", "threads", "settings.train.threads", "environment")
+MAY_DIFFER = (
+    "base",
+    "parameters",
+    "threads",
+    "settings.train.threads",
+    "settings.train.max_seconds",
+    "environment",
+)
 """Entries of run.json that may differ in a resumed run."""
 
 

@@ -57,6 +57,7 @@ def unlabelled_sources(settings: Settings) -> dict[str, Source]:
             id=part.id,
             skip_bad_rows=part.skip_bad_rows,
             quoting=part.quoting,
+            encoding=part.encoding,
             columns=tuple(part.columns),
         )
         for name, part in settings.tasks.items()
@@ -151,6 +152,7 @@ def _source(
         sparse_labels=sparse,
         skip_bad_rows=part.skip_bad_rows,
         quoting=part.quoting,
+        encoding=part.encoding,
         columns=tuple(part.columns),
     )
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from cotrunk.build.sources import SPLITS, existing_sources, files_of
 from cotrunk.config.kinds import make_kind
 from cotrunk.config.settings import Settings, TaskPart
+from cotrunk.data.reading.encodings import wrong_encoding
 from cotrunk.data.reading.examples import raw_labels
 from cotrunk.data.reading.files import PLAIN_TEXT
 from cotrunk.errors import Errors, UserError, did_you_mean
@@ -28,8 +29,22 @@ def tasks_of(settings: Settings, kinds: Mapping[str, type[Kind]] = KINDS) -> lis
     for name, part in settings.tasks.items():
         with errors.gathered():
             tasks.append(_task(name, part, kinds, settings))
+    with errors.gathered():
+        _refuse_same_columns(tasks)
     errors.refuse()
     return tasks
+
+
+def _refuse_same_columns(tasks: Sequence[Task]) -> None:
+    """Answers of several tasks are the columns of one table."""
+    owner: dict[str, str] = {}
+    for task in tasks:
+        for column in task.labels.columns(task.name):
+            if owner.setdefault(column, task.name) != task.name:
+                raise UserError(
+                    f"tasks.{task.name}: answers would have a column {column!r} twice, because "
+                    f"task {owner[column]} has one; rename one of the tasks"
+                )
 
 
 def _task(name: str, part: TaskPart, kinds: Mapping[str, type[Kind]], settings: Settings) -> Task:
@@ -41,6 +56,8 @@ def _task(name: str, part: TaskPart, kinds: Mapping[str, type[Kind]], settings: 
     columns = [*texts, *([part.label] if part.label is not None else [])]
     if len(set(columns)) < len(columns):
         raise UserError(f"{place}: text and label must be different columns: {', '.join(columns)}")
+    if why := wrong_encoding(part.encoding):
+        raise UserError(f"{place}.encoding = {part.encoding!r}: {why}")
     labels = make_kind(kinds[part.kind], part.model_extra or {})
     if not labels.takes_any_text:
         return Task(name, len(texts), labels)
@@ -88,6 +105,21 @@ def fitted_tasks(settings: Settings, tasks: Sequence[Task], base: Path) -> list[
             fitted.append(_fitted(settings, task, base) if task.labels.needs_fitting else task)
     errors.refuse()
     return fitted
+
+
+def worded_tasks(settings: Settings, tasks: Sequence[Task], base: Path) -> list[Task]:
+    """Tasks that answer in the words of their training files."""
+    return [_worded(settings, task, base) for task in tasks]
+
+
+def _worded(settings: Settings, task: Task, base: Path) -> Task:
+    try:
+        sources = existing_sources(settings, task, "train", base)
+        labelled = [source for source in sources if source.label is not None]
+        labels = chain.from_iterable(raw_labels(source, task.labels) for source in labelled)
+        return replace(task, labels=task.labels.worded(labels))
+    except UserError:  # reported when the rows are read, with all other errors
+        return task
 
 
 def _fitted(settings: Settings, task: Task, base: Path) -> Task:

@@ -185,6 +185,7 @@ def _started(run: Run, start: Checkpoint | None, *notes: str, resumed: bool) -> 
         notes=(*run.notes, *notes),
         warnings=run.warnings,
         findings=run.findings,
+        max_seconds=run.max_seconds,
     )
 
 

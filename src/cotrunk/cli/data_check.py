@@ -8,7 +8,7 @@ from pathlib import Path
 from cotrunk.build.heads import pair_formats_of
 from cotrunk.build.sources import SPLITS, existing_sources
 from cotrunk.build.splits import splits_by
-from cotrunk.build.tasks import fitted_tasks, tasks_of
+from cotrunk.build.tasks import fitted_tasks, tasks_of, worded_tasks
 from cotrunk.cli.terminal import tables
 from cotrunk.cli.terminal.output import Document
 from cotrunk.config.settings import read_settings
@@ -26,6 +26,7 @@ def data_check(arguments: Namespace) -> Document:
     path = Path(arguments.config)
     settings = read_settings(path, arguments.set, unset=arguments.unset)
     tasks = fitted_tasks(settings, tasks_of(settings), path.parent)
+    tasks = worded_tasks(settings, tasks, path.parent)
     pretrained = find(settings.encoder.weights, base=path.parent)
     pair_formats = pair_formats_of(settings, pretrained.shape, tasks)
     tokenizer = load_tokenizer(pretrained)

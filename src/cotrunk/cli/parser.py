@@ -247,7 +247,12 @@ def _add_predict(commands: Commands) -> None:
         help="output file (.csv, .tsv, .jsonl); for --format minbert a folder or a .zip",
     )
     formats = ("csv", "tsv", "jsonl", "minbert")
-    predict.add_argument("--format", choices=formats, help="default: by the extension of OUT")
+    predict.add_argument(
+        "--format",
+        choices=formats,
+        help="default: by the extension of OUT; without OUT jsonl for jsonl, else csv",
+    )
+    predict.add_argument("--encoding", metavar="E", help="of FILE; default: that of the task")
     _which(predict)
     predict.add_argument(
         "--skip-bad-rows",

@@ -5,7 +5,7 @@ import shutil
 import sys
 import tempfile
 from argparse import Namespace
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import groupby
@@ -17,8 +17,10 @@ from cotrunk.cli.terminal import progress
 from cotrunk.cli.terminal.output import Document, say
 from cotrunk.cli.terminal.signals import terminable
 from cotrunk.cli.trained import chosen_tasks, load_run, naming_the_option
+from cotrunk.data.reading.encodings import wrong_encoding
 from cotrunk.data.reading.examples import Rows, Source
 from cotrunk.data.reading.files import BOM
+from cotrunk.data.reading.mixed import columns_in, is_mixed, rows_without_texts
 from cotrunk.errors import UserError, plural
 from cotrunk.files import whole_file
 from cotrunk.infer.int8 import to_int8
@@ -34,15 +36,19 @@ BEGINNINGS = {b"{": ".jsonl", b"PAR1": ".parquet"}
 
 
 def predict(arguments: Namespace) -> Document:
+    if arguments.encoding is not None and (why := wrong_encoding(arguments.encoding)):
+        raise UserError(f"--encoding {arguments.encoding}: {why}")
     model = load_run(Path(arguments.folder), arguments)
     if arguments.int8:
         to_int8(model.network)
     predictor = Predictor(model)
     with as_file(arguments.file) as path, naming_the_option():
-        names = _usable_tasks(arguments, model, path)
+        sources = _sources(arguments, model, path)
+        names = _usable_tasks(arguments, model, sources)
+        unanswered = _unanswered(sources)
         tasks = [model.network.tasks[name] for name in names]
         targets = _targets(arguments, tasks, model)
-        readers = _readers(arguments, predictor, names, path)
+        readers = _readers(predictor, names, sources)
         rows = _merged([predictor.answer_file(alike, rows) for alike, rows in readers], names)
         with _listing_all_bad_rows(readers), progress.counting() as counter:
             # A progress bar would mix with rows printed to the terminal.
@@ -51,12 +57,23 @@ def predict(arguments: Namespace) -> Document:
             )
             what = f"answering {name_of(arguments.file)}"
             answered = _reporting(rows, readers, what, on_progress)
-            document = _write_answers(arguments, tasks, answered, targets)
+            default = "jsonl" if is_mixed(sources[names[0]]) else "csv"
+            document = _write_answers(arguments, tasks, answered, targets, default)
+    if unanswered:
+        say(f"note: skipped rows that no task can answer; first: {unanswered[0]}")
     for alike, read in readers:
         if read.dropped_count:
             count, first = plural(read.dropped_count, "bad row"), f"first: {read.dropped[0]}"
             say(f"note: {', '.join(alike)}: skipped {count}; {first}")
     return document
+
+
+def _unanswered(sources: Mapping[str, Source]) -> list[str]:
+    """Refuses rows that no task of the run can answer; returns those that are skipped."""
+    first = next(iter(sources.values()))
+    if not is_mixed(first):
+        return []
+    return rows_without_texts(first, list(dict.fromkeys(s.texts for s in sources.values())))
 
 
 def name_of(file: str) -> str:
@@ -112,46 +129,52 @@ def _refused(rows: Rows) -> Sequence[str]:
     return []
 
 
-def _usable_tasks(arguments: Namespace, model: Model, path: Path) -> list[str]:
+def _sources(arguments: Namespace, model: Model, path: Path) -> dict[str, Source]:
+    """How each task that can answer reads the file."""
+    tasks = model.network.tasks
+    found = {}
+    for name, part in model.unlabelled.items():
+        if tasks[name].labels.can_answer:
+            source = replace(part, path=path, called=name_of(arguments.file))
+            found[name] = replace(
+                source,
+                skip_bad_rows=arguments.skip_bad_rows or part.skip_bad_rows,
+                encoding=arguments.encoding or part.encoding,
+                sparse_texts=is_mixed(source),
+            )
+    return found
+
+
+def _usable_tasks(arguments: Namespace, model: Model, sources: Mapping[str, Source]) -> list[str]:
     """The tasks of --task, else all tasks whose columns the file has."""
-    chosen, parts = chosen_tasks(arguments.task, list(model.network.tasks)), model.unlabelled
-    silent = [name for name in chosen if not model.network.tasks[name].labels.can_answer]
-    if arguments.task:
-        if silent:
-            raise UserError(f"--task {silent[0]}: makes no predictions, it is only trained on")
-        return chosen
+    chosen = chosen_tasks(arguments.task, list(model.network.tasks))
+    silent = [name for name in chosen if name not in sources]
+    if arguments.task and silent:
+        raise UserError(f"--task {silent[0]}: makes no predictions, it is only trained on")
     for name in silent:
         say(f"note: {name} is skipped: it makes no predictions, it is only trained on")
     chosen = [name for name in chosen if name not in silent]
     if not chosen:
         raise UserError(f"{arguments.folder}: none of the run's tasks makes predictions")
-    usable, columns = [], []
     place = name_of(arguments.file)
-    for name in chosen:
-        part = parts[name]
-        with replace(part, path=path, called=place).open(part.texts) as table:
-            columns = list(table.columns)
-        if set(part.texts) <= set(columns):
-            usable.append(name)
+    columns = {name: columns_in(sources[name]) for name in chosen}
+    usable = [name for name in chosen if set(sources[name].texts) <= set(columns[name])]
     if not usable:
-        wanted = "; ".join(f"{name} reads {', '.join(parts[name].texts)}" for name in chosen)
-        raise UserError(f"{place}: the columns are {', '.join(columns)}, but {wanted}")
+        wanted = "; ".join(f"{name} reads {', '.join(sources[name].texts)}" for name in chosen)
+        raise UserError(f"{place}: the columns are {', '.join(columns[chosen[0]])}, but {wanted}")
     for name in (name for name in chosen if name not in usable):
-        missing = [text for text in parts[name].texts if text not in columns]
+        missing = [text for text in sources[name].texts if text not in columns[name]]
+        if arguments.task:
+            raise UserError(f"{place}: has no column {', '.join(missing)}, which {name} reads")
         say(f"note: {name} is skipped: {place} has no column {', '.join(missing)}")
     return usable
 
 
-def _readers(
-    arguments: Namespace, predictor: Predictor, names: Sequence[str], path: Path
-) -> Readers:
+def _readers(predictor: Predictor, names: Sequence[str], sources: Mapping[str, Source]) -> Readers:
     alike: dict[tuple[Source, bool], list[str]] = {}
     for name in names:
-        source = predictor.source(name, path)
-        skip = arguments.skip_bad_rows or source.skip_bad_rows
-        source = replace(source, skip_bad_rows=skip, called=name_of(arguments.file))
         words = predictor.tasks[name].labels.reads_words
-        alike.setdefault((source, words), []).append(name)
+        alike.setdefault((sources[name], words), []).append(name)
     return [(some, Rows(predictor.tasks[some[0]], source)) for (source, _), some in alike.items()]
 
 
@@ -188,11 +211,12 @@ def _write_answers(
     tasks: Sequence[Task],
     rows: Iterable[Answered],
     targets: dict[str, Path],
+    default: str,
 ) -> Document:
     if not targets and arguments.json:
         return {"rows": [object_of(tasks, row) for row in rows]}
     if not targets:
-        WRITERS[arguments.format or "csv"](tasks, rows, sys.stdout)
+        WRITERS[arguments.format or default](tasks, rows, sys.stdout)
         return {}
     if arguments.format == "minbert":  # all before writing: a row may be bad
         write_course_files(tasks, list(rows), targets)

@@ -19,7 +19,6 @@ from cotrunk.cli.terminal.signals import (
     terminable,
 )
 from cotrunk.config.settings import Settings, read_settings
-from cotrunk.data.batches.sampling import dry_run
 from cotrunk.learn.run import Interrupt, Interrupted
 from cotrunk.progress import OnProgress, ProgressUpdate
 from cotrunk.runs.events import Finished, Started
@@ -37,14 +36,12 @@ def train(arguments: Namespace) -> Document:
         settings,
         path.parent,
         out,
-        title=path.stem,
+        title=out.name,
         resume=arguments.resume,
         force=arguments.force,
     )
     if document["scores"] and not arguments.json:
-        tables.show_scores(
-            f"{path.stem}: best on dev, after step {document['best_step']}", document
-        )
+        tables.show_scores(f"{out.name}: best on dev, after step {document['best_step']}", document)
     return document
 
 
@@ -52,13 +49,7 @@ def _dry_run(settings: Settings, base: Path, out: Path, arguments: Namespace) ->
     with terminable(), progress.counting() as counter:
         run = prepare(settings, base, out, on_progress=counter)
     _say(run.notes, [*run.warnings, *map(str, run.findings)])
-    sampling = [
-        plan
-        for stream in run.streams
-        for plan in dry_run(
-            stream.sampler, stream.sizes, batch=stream.batch, seed=stream.seed, epochs=stream.epochs
-        )
-    ]
+    sampling = [plan for stream in run.streams for plan in stream.plans]
     document = {"parameters": run.parameters, "steps": run.steps, "sampling": sampling}
     if not arguments.json:
         tables.show_dry_run(document)
@@ -90,12 +81,26 @@ def train_into(
             started = next(events)
         assert isinstance(started, Started)
         _say(started.notes, warnings_of(started))
-        watching = progress.watching(title, steps=started.steps, start=started.step)
+        watching = progress.watching(
+            title, steps=started.steps, start=started.step, max_seconds=started.max_seconds
+        )
         with interruptible(RunFolder(out), interrupt), watching as watch:
             display.counter = watch.counter
             finished = progress.follow(events, watch)
     say(f"{title}: run saved in {out}")
+    if finished.step < finished.steps:
+        say(f"{title}: {_stopped(finished, started)}")
     return _document(finished)
+
+
+def _stopped(finished: Finished, started: Started) -> str:
+    saved = any(RunFolder(finished.folder).checkpoints.glob("step-*"))
+    after = "continues from here" if saved else "starts over, because there is no checkpoint"
+    return (
+        f"train.max_seconds = {started.max_seconds:g} stopped it after step {finished.step} of "
+        f"{finished.steps}; --resume {after}, for {started.max_seconds:g} seconds more or as "
+        "--set train.max_seconds=... says"
+    )
 
 
 class _Display:

@@ -1,5 +1,6 @@
 """Loads the trained run of ``evaluate``, ``predict`` and ``export``."""
 
+import re
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -43,4 +44,5 @@ def naming_the_option() -> Iterator[None]:
 def _by_option(line: str) -> str:
     for setting in ("set sparse_labels = true or skip_bad_rows = true", "set skip_bad_rows = true"):
         line = line.replace(setting, "give --skip-bad-rows")
-    return line
+    line = re.sub(r'set encoding = "(.*?)"', r"give --encoding \1", line)
+    return line.replace("set encoding to", "set --encoding to")

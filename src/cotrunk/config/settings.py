@@ -134,6 +134,7 @@ class TaskPart(Part):
     skip_bad_rows: bool = False
     sparse_labels: bool | None = None
     quoting: Literal["csv", "none"] = "csv"
+    encoding: str = "utf-8"
     columns: list[str] = []
     pooling: Pooling | None = None
     pair: Pair = "joined"

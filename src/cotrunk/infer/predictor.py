@@ -12,14 +12,8 @@ from typing import Any, TextIO
 import numpy as np
 
 from cotrunk.data.batches.text import PairFormat
-from cotrunk.data.reading.examples import (
-    Example,
-    Rows,
-    Source,
-    as_words,
-    text_fault,
-    words_fault,
-)
+from cotrunk.data.reading.cells import as_words, text_fault, words_fault
+from cotrunk.data.reading.examples import Example, Rows, Source
 from cotrunk.data.reading.refusal import LISTED
 from cotrunk.data.reading.splits import Text
 from cotrunk.data.tokens.encoded import BETWEEN_WORDS, encode

@@ -1,9 +1,10 @@
-"""Labels 0 and 1."""
+"""Labels 0 and 1, or two words for them."""
 
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -27,13 +28,18 @@ from cotrunk.kinds.weights import ClassWeights, balanced, check_weights
 if TYPE_CHECKING:
     from torch import Tensor
 
-BOOLEANS = {"true": 1.0, "false": 0.0}
+PAIRS = (("false", "true"), ("no", "yes"))
+WORDS = {word: float(label) for pair in PAIRS for label, word in enumerate(pair)}
 LABELS = ("0", "1")
 
 
 @dataclass(frozen=True)
 class Binary(Kind):
-    """A target is 0 or 1; the one output is the logit of 1."""
+    """A target is 0 or 1; the one output is the logit of 1.
+
+    ``classes`` are the words for 0 and 1: labels are these words, or any that are always understood
+    (0 and 1, no and yes, false and true) if these are among them. Answers are given in them.
+    """
 
     also_called: ClassVar[tuple[str, ...]] = ("bool", "boolean", "yes-no")
     activation: ClassVar[Literal["softmax", "sigmoid", "none"]] = "sigmoid"
@@ -44,13 +50,33 @@ class Binary(Kind):
         2: "Predicted_Is_Paraphrase",
     }
 
+    classes: tuple[str, ...] | tuple[bool, ...] = ()
     metric: Literal["accuracy", "f1", "macro-f1", "mcc"] = "accuracy"
     class_weights: ClassWeights = None
     threshold: Threshold = EVEN
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "class_weights", check_weights(self.class_weights, LABELS))
+        if self.classes and not len(self.classes) == len(set(self.classes)) == 2:
+            found = ", ".join(map(repr, self.classes))
+            raise ValueError(
+                f"classes: give two different words, of which the second is label 1; found {found}"
+            )
+        object.__setattr__(self, "class_weights", check_weights(self.class_weights, self.names))
         check_threshold(self.threshold)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(json.dumps(w) if isinstance(w, bool) else w for w in self.classes) or LABELS
+
+    @property
+    def words(self) -> tuple[Any, ...]:
+        """What answers say for labels 0 and 1."""
+        return self.classes or (0, 1)
+
+    @cached_property
+    def _is_usual(self) -> bool:
+        """Whether labels are those that are always understood."""
+        return all(_usual(word) == label for label, word in enumerate(self.classes))
 
     @property
     def outputs(self) -> int:
@@ -58,18 +84,49 @@ class Binary(Kind):
 
     @property
     def output_names(self) -> tuple[str, ...]:
-        return ("1",)
+        return self.names[1:]
+
+    def reading_key(self) -> list[object]:
+        """The words matter only where they are not always understood."""
+        return Kind.reading_key(replace(self, classes=()) if self._is_usual else self)
 
     def read(self, raw: object) -> tuple[float, ...]:
-        if isinstance(raw, bool):
-            return (float(raw),)
-        if isinstance(raw, str) and raw.strip().lower() in BOOLEANS:
-            return (BOOLEANS[raw.strip().lower()],)
-        value = number_of(raw)
-        if value not in (0.0, 1.0):
-            raise ValueError(f"a binary label must be 0, 1, true or false; found {shown(raw)}")
-        assert value is not None
-        return (value,)
+        label = _usual(raw) if self._is_usual else self._own(raw)
+        if label is None:
+            raise ValueError(f"a binary label must be {self._rule}; found {shown(raw)}")
+        return (label,)
+
+    @property
+    def _rule(self) -> str:
+        if self._is_usual:
+            return "0 or 1, no or yes, false or true"
+        return " or ".join(map(repr, self.classes))
+
+    def _own(self, raw: object) -> float | None:
+        word = raw.strip() if isinstance(raw, str) else str(raw)
+        return float(self.names.index(word)) if word in self.names else None
+
+    def no_label_fits(self, held: Sequence[object]) -> tuple[str, str]:
+        said = f"no label is {self._rule}"
+        if len(held) == 2:
+            found = json.dumps([str(label) for label in held], ensure_ascii=False)
+            return said, f"set classes = {found}, in which the second is label 1"
+        return said, 'check the label column, or set kind = "classes" or "score"'
+
+    def worded(self, raw_labels: Iterable[object]) -> Self:
+        """``No`` and ``Yes`` if the first label is one of them; nothing for 0 and 1."""
+        first = next(iter(raw_labels), None)
+        if self.classes or _usual(first) is None or number_of(first) is not None:
+            return self
+        if isinstance(first, bool):
+            return replace(self, classes=(False, True))
+        assert isinstance(first, str)
+        written = first.strip()
+        pair = next(pair for pair in PAIRS if written.lower() in pair)
+        as_written = (
+            str.upper if written.isupper() else str.title if written.istitle() else str.lower
+        )
+        return replace(self, classes=tuple(map(as_written, pair)))
 
     @property
     def needs_fitting(self) -> bool:
@@ -126,7 +183,7 @@ class Binary(Kind):
         return np.abs(outcomes.sigmoid(output)[:, 0] - target)
 
     def confusion(self, output: np.ndarray, target: np.ndarray) -> outcomes.Confusion:
-        return outcomes.of_classes(self.predict_labels(output), target, LABELS)
+        return outcomes.of_classes(self.predict_labels(output), target, self.names)
 
     def certainty(self, output: np.ndarray, target: np.ndarray) -> outcomes.Certainty:
         known = np.isfinite(output).all(axis=1)
@@ -139,10 +196,13 @@ class Binary(Kind):
 
     def histogram(self, target: np.ndarray) -> dict[str, int]:
         counts = np.bincount(target.astype(np.int64), minlength=2)
-        return dict(zip(LABELS, counts.tolist(), strict=True))
+        return dict(zip(self.names, counts.tolist(), strict=True))
 
-    def label_name(self, label: Any) -> int:
-        return int(label)
+    def label_name(self, label: Any) -> Any:
+        return self.words[int(label)]
+
+    def spelled(self, label: Any) -> str:
+        return self.names[int(label)]
 
     def answers(self, output: np.ndarray, *, counts: np.ndarray | None = None) -> list[Answer]:
         labels, probabilities = by_row(self.predict_labels(output), counts), sigmoid(output)
@@ -192,7 +252,18 @@ class Binary(Kind):
         return replace(self, threshold=mean_thresholds(kind.thresholds() for kind in kinds)[0])
 
     def minbert_value(self, answer: Answer, texts: int) -> object:
-        return int(answer.prediction) if texts == 1 else float(answer.prediction)
+        label = self.words.index(answer.prediction)
+        return label if texts == 1 else float(label)
+
+
+def _usual(raw: object) -> float | None:
+    """The label that a word or number means in any file; None if it means none."""
+    if isinstance(raw, bool):
+        return float(raw)
+    if isinstance(raw, str) and raw.strip().lower() in WORDS:
+        return WORDS[raw.strip().lower()]
+    value = number_of(raw)
+    return value if value in (0.0, 1.0) else None
 
 
 def logits_of_mean(outputs: Sequence[np.ndarray]) -> np.ndarray:

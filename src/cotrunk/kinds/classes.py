@@ -1,9 +1,11 @@
 """One of several classes."""
 
+import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -18,15 +20,20 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 MOST_CLASSES = 10_000
+LISTED = 20
+NAME = "_name"
+"""Ends the column of an answer with the name of a class, if it is not the label itself."""
+WHOLE = re.compile(r"0|-?[1-9]\d{0,17}", re.ASCII)
 SMALLEST = float(np.finfo(np.float64).tiny)
 """Of a probability, so that its logarithm is finite."""
 
 
 @dataclass(frozen=True)
 class Classes(Kind):
-    """``classes``: their names, or a number n, which names them 0 to n-1.
+    """``classes``: their names, a number n, which names them 0 to n-1, or labels with their names.
 
-    A target is the index of a class.
+    A target is the index of a class. ``file_labels`` are the labels as they are in files, if they
+    differ from the names: ``classes = { 0 = "sport" }`` sets both.
     """
 
     also_called: ClassVar[tuple[str, ...]] = (
@@ -42,13 +49,26 @@ class Classes(Kind):
     smoothed_losses: ClassVar[tuple[str, ...]] = ("cross-entropy",)
     minbert_headers: ClassVar[Mapping[int, str]] = {1: "Predicted_Sentiment"}
 
-    classes: int | tuple[str, ...] = ()
+    classes: int | tuple[str, ...] | dict[str, str] = ()
+    file_labels: tuple[str, ...] = ()
     metric: Literal["accuracy", "macro-f1", "mcc"] = "accuracy"
     class_weights: ClassWeights = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.classes, dict):
+            object.__setattr__(self, "file_labels", tuple(self.classes))
+            object.__setattr__(self, "classes", tuple(self.classes.values()))
         object.__setattr__(self, "classes", names_of(self.classes))
+        self._check_file_labels()
         object.__setattr__(self, "class_weights", check_weights(self.class_weights, self.names))
+
+    def _check_file_labels(self) -> None:
+        labels = self.file_labels
+        if labels and (len(labels) != len(self.names) or len(set(labels)) < len(labels)):
+            raise ValueError(
+                f"file_labels: give a different label for each of {len(self.names)} classes; "
+                f"found {', '.join(map(repr, labels))}"
+            )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -63,8 +83,27 @@ class Classes(Kind):
     def output_names(self) -> tuple[str, ...]:
         return self.names
 
+    @cached_property
+    def words(self) -> tuple[str | int, ...]:
+        """The labels of the classes as answers give them: numbers if all are whole numbers."""
+        labels = self.file_labels or self.names
+        numbers = [int(label) for label in labels if WHOLE.fullmatch(label)]
+        return tuple(numbers) if len(numbers) == len(labels) else labels
+
     def read(self, raw: object) -> tuple[float, ...]:
-        return (float(index_of(raw, self.names)),)
+        return (float(index_of(raw, self.file_labels or self.names)),)
+
+    def no_label_fits(self, held: Sequence[object]) -> tuple[str, str]:
+        said = f"no label is one of the task's classes {_listed(self.file_labels or self.names)}"
+        numbers = [str(number_of(label)).removesuffix(".0") for label in held]
+        if not self.file_labels and len(held) == len(self.names) and "None" not in numbers:
+            named = zip(numbers, self.names, strict=True)
+            table = ", ".join(f"{number} = {json.dumps(name)}" for number, name in named)
+            return said, f"say which label is which class, as in classes = {{ {table} }}"
+        if 2 <= len(held) <= LISTED:
+            found = json.dumps([str(label) for label in held], ensure_ascii=False)
+            return said, f"check the label column, or set classes = {found}"
+        return said, "check the label column and the task's kind"
 
     @property
     def needs_fitting(self) -> bool:
@@ -152,34 +191,42 @@ class Classes(Kind):
         counts = np.bincount(target.astype(np.int64), minlength=self.outputs)
         return dict(zip(self.names, counts.tolist(), strict=True))
 
-    def label_name(self, label: Any) -> str:
+    def label_name(self, label: Any) -> str | int:
+        return self.words[int(label)]
+
+    def spelled(self, label: Any) -> str:
         return self.names[int(label)]
 
     def answers(self, output: np.ndarray, *, counts: np.ndarray | None = None) -> list[Answer]:
         labels, probabilities = by_row(self.predict_labels(output), counts), softmax(output)
         return [
-            Answer(self.label_name(label), tuple(row))
+            Answer(self.label_name(label), tuple(row), self._more(label))
             for label, row in zip(labels, probabilities.tolist(), strict=True)
         ]
 
+    def _more(self, label: float) -> dict[str, object]:
+        """The name of the class, if files call it otherwise."""
+        return {"name": self.spelled(label)} if self.file_labels else {}
+
     def columns(self, task: str) -> list[str]:
-        return [task, f"{task}{CERTAINTY}"]
+        return [task, *([f"{task}{NAME}"] if self.file_labels else []), f"{task}{CERTAINTY}"]
 
     def to_columns(self, task: str, answer: Answer) -> dict[str, object]:
-        return {task: answer.prediction, f"{task}{CERTAINTY}": max(answer.probabilities)}
+        named = {f"{task}{NAME}": answer.more["name"]} if self.file_labels else {}
+        return {task: answer.prediction, **named, f"{task}{CERTAINTY}": max(answer.probabilities)}
 
     def minbert_value(self, answer: Answer, texts: int) -> object:  # noqa: ARG002
         """The number of the class, not its name in the config."""
-        return self.names.index(str(answer.prediction))
+        return self.words.index(answer.prediction)
 
 
-def names_of(classes: int | tuple[str, ...]) -> tuple[str, ...]:
+def names_of(classes: int | tuple[str, ...] | dict[str, str]) -> tuple[str, ...]:
     """Checked class names; a number n gives the names 0 to n-1."""
     if classes == ():
         raise ValueError("classes is missing: give their names, or how many there are")
     if isinstance(classes, int) and not 2 <= classes <= MOST_CLASSES:
         raise ValueError(f"classes = {classes}: must be between 2 and {MOST_CLASSES:,}")
-    names = tuple(map(str, range(classes))) if isinstance(classes, int) else classes
+    names = tuple(map(str, range(classes))) if isinstance(classes, int) else tuple(classes)
     if len(names) < 2 or len(set(names)) < len(names):
         found = ", ".join(map(repr, names)) or "none"
         raise ValueError(f"classes: give two or more different names; found {found}")
@@ -201,11 +248,14 @@ def index_of(raw: object, names: tuple[str, ...]) -> int:
             return int(value)
     if type(raw) is int and str(raw) in names:
         return names.index(str(raw))
-    if numbered:
-        raise ValueError(f"a class must be one of 0..{len(names) - 1}; found {shown(raw)}")
-    listed = ", ".join(repr(name) for name in names[:20]) + (", ..." if len(names) > 20 else "")
-    hint = did_you_mean(raw, names) if isinstance(raw, str) else ""
-    raise ValueError(f"a class must be one of {listed}; found {shown(raw)}{hint}")
+    hint = did_you_mean(raw, names) if isinstance(raw, str) and not numbered else ""
+    raise ValueError(f"a class must be one of {_listed(names)}; found {shown(raw)}{hint}")
+
+
+def _listed(names: Sequence[str]) -> str:
+    if tuple(names) == tuple(map(str, range(len(names)))):
+        return f"0..{len(names) - 1}"
+    return ", ".join(map(repr, names[:LISTED])) + (", ..." if len(names) > LISTED else "")
 
 
 def softmax(output: np.ndarray) -> np.ndarray:

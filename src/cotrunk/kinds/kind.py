@@ -141,6 +141,13 @@ class Kind:
         """Whether a cell has no label."""
         return raw is None or (isinstance(raw, str) and (not raw or raw.isspace()))
 
+    def no_label_fits(self, held: Sequence[object]) -> tuple[str, str] | None:  # noqa: ARG002
+        """What to say of a file in which no label can be read, and the fix; None: the rule says it.
+
+        ``held`` are its distinct labels, or the first thousand of them.
+        """
+        return None
+
     def strata(self, targets: Sequence[tuple[float, ...]]) -> Sequence[int]:
         """A number for each target; a split of the rows gives every number its share."""
         number = {target: index for index, target in enumerate(sorted(set(targets)))}
@@ -152,6 +159,10 @@ class Kind:
         return False
 
     def fitted(self, raw_labels: Iterable[object]) -> Self:  # noqa: ARG002
+        return self
+
+    def worded(self, raw_labels: Iterable[object]) -> Self:  # noqa: ARG002
+        """The kind with the words of the training file for its labels, to answer in them."""
         return self
 
     def bound(self, vocabulary: Vocabulary) -> "Kind":  # noqa: ARG002

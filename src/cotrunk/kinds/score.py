@@ -71,6 +71,14 @@ class Scores(Kind):
             raise ValueError(f"a score must lie in {low:g}..{high:g}; found {shown(raw)}")
         return (value,)
 
+    def no_label_fits(self, held: Sequence[object]) -> tuple[str, str]:
+        numbers = [number for label in held if (number := number_of(label)) is not None]
+        if len(numbers) < len(held) or self.range is None:
+            return "no label is a number", 'check the label column, or set kind = "classes"'
+        low, high = math.floor(min(numbers)), math.ceil(max(numbers))
+        said = f"no label lies in {self.range[0]:g}..{self.range[1]:g}"
+        return said, f"set range = [{low}, {high}]"
+
     def strata(self, targets: Sequence[tuple[float, ...]]) -> Sequence[int]:
         """Fifths of the labels."""
         value = np.array([target[0] for target in targets])

@@ -28,6 +28,7 @@ LOOK_EVERY = 50
 PROBE_ROWS = 64
 LEAST_DECAY = 2.0**-25
 QUOTED = 3
+MOST_PASSES, LEAST_PASSES, NEARLY_ALL = 20, 0.5, 0.99
 
 
 def on_dev(task: Task, predicted: np.ndarray, gold: np.ndarray) -> list[Finding]:
@@ -307,23 +308,51 @@ def selected_by_test(task: str, digests: Mapping[str, str]) -> list[Finding]:
     return found
 
 
-def starved_tasks(plans: Sequence[Plan]) -> list[Finding]:
-    """Tasks that the sampler gives no batch in some epochs, or in all of them (fatal)."""
-    found = []
-    for task in plans[0]["batches"] if plans else ():
-        empty = [plan for plan in plans if plan["batches"][task] < 1]
-        if not empty:
-            continue
-        never = len(empty) == len(plans)
-        share = empty[0]["probabilities"][task]
-        listed = ", ".join(str(plan["epoch"]) for plan in empty[:QUOTED]) + (
-            ", ..." if len(empty) > QUOTED else ""
+def uneven_sampling(plans: Sequence[Plan]) -> list[Finding]:
+    """Tasks that get no batch in some epochs or in all (fatal), too few batches, or far too many.
+
+    ``plans``: the epochs of a stage.
+    """
+    tasks = plans[0]["batches"] if plans else ()
+    found = [_no_batches(task, plans) or _odd_passes(task, plans) for task in tasks]
+    return [finding for finding in found if finding is not None]
+
+
+def _no_batches(task: str, plans: Sequence[Plan]) -> Finding | None:
+    empty = [plan for plan in plans if plan["batches"][task] < 1]
+    if not empty:
+        return None
+    never = len(empty) == len(plans)
+    share = empty[0]["probabilities"][task]
+    listed = ", ".join(str(plan["epoch"]) for plan in empty[:QUOTED]) + (
+        ", ..." if len(empty) > QUOTED else ""
+    )
+    when = "any epoch" if never else f"{len(empty)} of {len(plans)} epochs ({listed})"
+    finding = f"task {task} (share {share:.2g}) has no batch in {when}"
+    fix = "lengthen the epoch, lower alpha, or use a sampler that gives every task batches"
+    return Finding("starved-task", "train.sampling", finding, fix, fatal=never)
+
+
+def _odd_passes(task: str, plans: Sequence[Plan]) -> Finding | None:
+    passes = [plan["passes"][task] for plan in plans]
+    if max(passes) > MOST_PASSES:
+        return Finding(
+            "repeated-task",
+            "train.sampling",
+            f"every row of task {task} is seen about {max(passes):.0f} times in an epoch",
+            f'lower tasks.{task}.batch, or set sampling = "proportional" (each row about once) '
+            'or "sqrt"',
         )
-        when = "any epoch" if never else f"{len(empty)} of {len(plans)} epochs ({listed})"
-        finding = f"task {task} (share {share:.2g}) has no batch in {when}"
-        fix = "lengthen the epoch, lower alpha, or use a sampler that gives every task batches"
-        found.append(Finding("starved-task", "train.sampling", finding, fix, fatal=never))
-    return found
+    seen = 1 - math.prod(max(0.0, 1 - some) for some in passes)  # each epoch shuffles anew
+    if min(passes) >= LEAST_PASSES or seen > NEARLY_ALL:
+        return None
+    return Finding(
+        "starved-task",
+        "train.sampling",
+        f"task {task}: an epoch sees {min(passes):.0%} of its rows, the whole run {seen:.0%}",
+        f"lengthen the epoch or raise train.epochs or tasks.{task}.batch, or set sampling = "
+        '"proportional" (each row about once)',
+    )
 
 
 def unreached_tasks(

@@ -31,6 +31,7 @@ def train(run: Run, start: Checkpoint | None) -> Generator[Event]:
     seal_run(run.folder.path, finished=True)
     yield Finished(
         run.folder.path,
+        progress.step,
         run.steps,
         time.monotonic() - begun,
         run.parameters,

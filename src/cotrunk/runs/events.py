@@ -17,7 +17,8 @@ if TYPE_CHECKING:  # reading a run does not need the metrics
 class Started:
     """Settings and data are checked and the run folder is locked; ``step`` of ``steps`` are done.
 
-    ``resumed``: the folder already had a run; ``step`` may still be 0.
+    ``resumed``: the folder already had a run; ``step`` may still be 0. ``max_seconds`` of training
+    end it early.
     """
 
     folder: Path
@@ -28,6 +29,7 @@ class Started:
     notes: Sequence[str]
     warnings: Sequence[str]
     findings: Sequence[Finding]
+    max_seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -63,10 +65,12 @@ class Saved:
 class Finished:
     """The last event. ``best`` is None if the network was never evaluated.
 
+    ``step`` is the last one; ``train.max_seconds`` may end a run before all its ``steps``.
     ``seconds`` are those since it was last started; ``cost`` adds up all starts of the run.
     """
 
     folder: Path
+    step: int
     steps: int
     seconds: float
     parameters: int

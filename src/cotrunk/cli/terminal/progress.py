@@ -1,9 +1,11 @@
 """Progress on standard error: a bar on a terminal, a line now and then in a log."""
 
+import math
 import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol, Self
 
 from rich.console import Console
@@ -11,11 +13,13 @@ from rich.progress import (
     BarColumn,
     Progress,
     SpinnerColumn,
+    Task,
     TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
 
 from cotrunk.cli.terminal.output import err, say, with_interval
 from cotrunk.errors import plural, printable
@@ -87,6 +91,16 @@ class Counter:
             self.bar.stop()
 
 
+class _TimeLeft(TimeRemainingColumn):
+    """Not more than is left of ``most_seconds``, if the bar has a limit."""
+
+    def render(self, task: Task) -> Text:
+        rest = task.fields.get("most_seconds", math.inf) - (task.elapsed or 0.0)
+        if rest < (math.inf if task.time_remaining is None else task.time_remaining):
+            return Text(str(timedelta(seconds=max(0, int(rest)))), style="progress.remaining")
+        return super().render(task)
+
+
 def _bar() -> Progress:
     return Progress(
         SpinnerColumn(),
@@ -95,7 +109,7 @@ def _bar() -> Progress:
         TextColumn("{task.fields[count]}"),
         TimeElapsedColumn(),
         TextColumn("left"),
-        TimeRemainingColumn(),
+        _TimeLeft(),
         TextColumn("{task.fields[losses]}"),
         console=Console(file=err(), markup=False, emoji=False),
     )
@@ -115,9 +129,10 @@ class Watch(Protocol):
     def evaluated(self, event: Evaluated) -> None: ...
 
 
-def watching(title: str, *, steps: int, start: int) -> Watch:
+def watching(title: str, *, steps: int, start: int, max_seconds: float | None = None) -> Watch:
     """Shows a training run that starts, or resumes, at step ``start``."""
-    return _Live(title, steps, start) if sys.stderr.isatty() else _Plain(title, steps)
+    most = math.inf if max_seconds is None else max_seconds
+    return _Live(title, steps, start, most) if sys.stderr.isatty() else _Plain(title, steps, most)
 
 
 def follow(events: Iterable[Event], watch: Watch) -> Finished:
@@ -158,11 +173,17 @@ def _in_context(task: str, score: "Score") -> str:
 class _Live:
     """A bar with the time left and the last losses, and one for long operations in between."""
 
-    def __init__(self, title: str, steps: int, start: int) -> None:
+    def __init__(self, title: str, steps: int, start: int, most_seconds: float) -> None:
         self.bar, self.steps = _bar(), steps
         self.counter = Counter(self.bar)
-        count = f"{start}/{steps}"
-        self.task = self.bar.add_task(title, total=steps, completed=start, count=count, losses="")
+        self.task = self.bar.add_task(
+            title,
+            total=steps,
+            completed=start,
+            count=f"{start}/{steps}",
+            losses="",
+            most_seconds=most_seconds,
+        )
 
     def __enter__(self) -> Self:
         self.bar.start()
@@ -182,8 +203,8 @@ class _Live:
 class _Plain:
     """A line now and then, for logs."""
 
-    def __init__(self, title: str, steps: int) -> None:
-        self.title, self.steps = title, steps
+    def __init__(self, title: str, steps: int, most_seconds: float) -> None:
+        self.title, self.steps, self.most_seconds = title, steps, most_seconds
         self.first: tuple[int, float] | None = None
         self.counter = Counter(None)
         self.started, self.last_shown = time.monotonic(), -PLAIN_EVERY_SECONDS
@@ -202,7 +223,9 @@ class _Plain:
             return
         self.last_shown = seconds
         steps, spent = event.step - self.first[0], seconds - self.first[1]
-        left = f"{spent / steps * (self.steps - event.step):.0f} s left, " if steps else ""
+        rest = spent / steps * (self.steps - event.step) if steps else math.inf
+        rest = min(rest, max(0.0, self.most_seconds - seconds))
+        left = f"{rest:.0f} s left, " if math.isfinite(rest) else ""
         say(
             f"{self.title}: step {event.step}/{self.steps}, {seconds:.0f} s, "
             f"{left}loss {_losses(event)}"

@@ -131,10 +131,11 @@ def show_dry_run(document: Document) -> None:
         for task, share in epoch["probabilities"].items():
             batches, size = epoch["batches"][task], epoch["rows"][task]
             factor = f"{epoch['factors'][task]:.4g}"
-            rows.append([name, task, f"{share:.4f}", f"{batches:,}", f"{size:,}", factor])
+            passes = f"{epoch['passes'][task]:.2f}"
+            rows.append([name, task, f"{share:.4f}", f"{batches:,}", passes, f"{size:,}", factor])
             name = ""
-    columns = ["epoch", "task", "share of batches", "batches", "rows per batch", "loss factor"]
-    made = table("", columns, rows)
+    sizes = ["batches", "passes over its rows", "rows per batch", "loss factor"]
+    made = table("", ["epoch", "task", "share of batches", *sizes], rows)
     made.columns[1].justify = "left"
     out().print(made)
     steps, parameters = document["steps"], document["parameters"]

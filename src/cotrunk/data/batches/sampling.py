@@ -71,11 +71,15 @@ class EpochBatches(Sequence[tuple[BatchSpec, ...]]):
 
 
 class Plan(TypedDict):
-    """An epoch before it is run. ``rows``: size of a full batch; ``factors``: of the losses."""
+    """An epoch before it is run. ``rows``: size of a full batch; ``factors``: of the losses.
+
+    ``passes``: how often each row of a task is seen, on average.
+    """
 
     epoch: int
     probabilities: dict[str, float]
     batches: dict[str, int]
+    passes: dict[str, float]
     rows: dict[str, int]
     factors: dict[str, float]
 
@@ -121,14 +125,19 @@ def dry_run(
     epochs: int,
 ) -> list[Plan]:
     """The batches of a run, epoch by epoch, counted as in ``epoch_batches``."""
-    plans = []
+    plans: list[Plan] = []
     for epoch in range(epochs):
         plan = _fill(sampler, sizes, batch=batch, seed=seed, epoch=epoch, epochs=epochs)
+        batches = EpochBatches(plan).counts()
         plans.append(
             Plan(
                 epoch=epoch,
                 probabilities=dict(plan.shares),
-                batches=EpochBatches(plan).counts(),
+                batches=batches,
+                passes={
+                    task: batches[task] / math.ceil(size / plan.rows[task])
+                    for task, size in sizes.items()
+                },
                 rows={task: plan.rows[task] for task in sizes},
                 factors=dict(plan.factors),
             )

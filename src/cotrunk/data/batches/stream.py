@@ -12,6 +12,8 @@ from cotrunk.data.batches.samplers import Sampler
 from cotrunk.data.batches.sampling import (
     BatchSpec,
     EpochBatches,
+    Plan,
+    dry_run,
     epoch_batches,
     probabilities,
     rows_of,
@@ -58,6 +60,13 @@ class Stream:
     @property
     def sizes(self) -> dict[str, int]:
         return {task: len(corpus) for task, corpus in self.corpora.items()}
+
+    @cached_property
+    def plans(self) -> list[Plan]:
+        """What each epoch will do."""
+        return dry_run(
+            self.sampler, self.sizes, batch=self.batch, seed=self.seed, epochs=self.epochs
+        )
 
     @cached_property
     def epoch_ends(self) -> list[int]:

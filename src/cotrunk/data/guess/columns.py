@@ -3,13 +3,16 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
+from cotrunk.data.reading.cells import is_undecoded
+from cotrunk.data.reading.encodings import UTF8, guess_encoding
 from cotrunk.data.reading.files import open_table
-from cotrunk.data.reading.formats import Fault
+from cotrunk.data.reading.formats import Fault, Table
 from cotrunk.errors import UserError
 from cotrunk.kinds.kind import number_of
 
@@ -19,8 +22,7 @@ MOST_CLASSES, MOST_NUMBERED = 200, 20
 FEW_WORDS, MANY_WORDS = 2.5, 6.0
 """A text has more than FEW_WORDS on average; repeated texts of MANY_WORDS are still texts."""
 SEPARATORS = "|;,"
-UNDECODED = re.compile("[\udc80-\udcff]")
-"""Bytes that are not UTF-8, as Python keeps them."""
+PARQUET = ".parquet"
 WHOLE = re.compile(r"\s*[+-]?\d+\s*", re.ASCII)
 
 Role = Literal["text", "words", "number", "category", "set", "id", "empty", "unknown"]
@@ -59,6 +61,7 @@ class FileSummary:
     columns: tuple[Column, ...]
     rows: int
     bad: int
+    encoding: str = UTF8
 
 
 def summarize(path: Path) -> FileSummary:
@@ -66,36 +69,54 @@ def summarize(path: Path) -> FileSummary:
 
     A class or a number that first occurs near the end belongs to the task as well.
     """
-    names, rows, bad = _first_rows(path)
+    encoding = _encoding(path)
+    names, rows, bad = _first_rows(path, encoding)
     is_whole = len(rows) + bad <= ROWS_SEEN
     cells_of = dict(zip(names, zip(*rows[:ROWS_SEEN], strict=True), strict=True))
     columns = {name: _column(name, cells) for name, cells in cells_of.items()}
     if is_whole:
-        return FileSummary(path, tuple(columns.values()), len(rows), bad)
+        return FileSummary(path, tuple(columns.values()), len(rows), bad, encoding)
     labels = [name for name, column in columns.items() if column.may_be_label]
-    with open_table(path, needed=(), quoting="csv", place=str(path)) as table:
+    with _opened(path, encoding) as table:
         records = [cells for _, cells in table.select(labels)]
-    found = [cells for cells in records if not isinstance(cells, Fault)]
+    found = [cells for cells in records if _is_readable(cells)]
     for name, cells in zip(labels, zip(*found, strict=True), strict=True):
         columns[name] = _column(name, cells)
-    return FileSummary(path, tuple(columns.values()), len(found), len(records) - len(found))
+    bad = len(records) - len(found)
+    return FileSummary(path, tuple(columns.values()), len(found), bad, encoding)
 
 
-def _first_rows(path: Path) -> tuple[list[str], list[tuple[Any, ...]], int]:
+def _encoding(path: Path) -> str:
+    if path.suffix.lower() == PARQUET or not path.is_file():
+        return UTF8
+    if (guess := guess_encoding(path)) is not None:
+        return guess
+    with _opened(path, UTF8):
+        pass  # refused if it is no text at all
+    fix = f"save it as UTF-8, as in: iconv -f ENCODING -t utf-8 {path.name} > utf8-{path.name}"
+    raise UserError(f"{path}: is not UTF-8, and no encoding fits it surely; {fix}")
+
+
+def _opened(path: Path, encoding: str) -> AbstractContextManager[Table]:
+    return open_table(path, needed=(), quoting="csv", place=str(path), encoding=encoding)
+
+
+def _first_rows(path: Path, encoding: str) -> tuple[list[str], list[tuple[Any, ...]], int]:
     """The names of the columns, at most one row more than will be judged, and how many are bad."""
-    with open_table(path, needed=(), quoting="csv", place=str(path)) as table:
+    with _opened(path, encoding) as table:
         names = list(table.columns)
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise UserError(f"{path}: two columns are called {twice!r}; rename one of them")
         records = list(islice((cells for _, cells in table.select(names)), ROWS_SEEN + 1))
-    rows = [cells for cells in records if not isinstance(cells, Fault)]
+    rows = [cells for cells in records if _is_readable(cells)]
     if not rows:
         raise UserError(f"{path}: has no row that can be read; check its delimiter and quotes")
-    if any(isinstance(cell, str) and UNDECODED.search(cell) for row in rows for cell in row):
-        fix = f"save it as UTF-8, as in: iconv -f latin1 -t utf-8 {path.name} > utf8-{path.name}"
-        raise UserError(f"{path}: must be UTF-8; it looks like Latin-1; {fix}")
     return names, rows, len(records) - len(rows)
+
+
+def _is_readable(cells: tuple[Any, ...] | Fault) -> TypeGuard[tuple[Any, ...]]:
+    return not isinstance(cells, Fault) and not is_undecoded(cells)
 
 
 def _column(name: str, cells: Sequence[Any]) -> Column:

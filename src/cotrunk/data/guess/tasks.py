@@ -7,7 +7,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from cotrunk.data.guess.columns import Column, FileSummary, summarize
+from cotrunk.data.reading.encodings import UTF8
 from cotrunk.errors import Errors, UserError, plural
+from cotrunk.kinds.binary import PAIRS
 from cotrunk.kinds.task import TAKEN
 
 SPLIT_WORDS = {
@@ -39,6 +41,7 @@ class GuessedTask:
     has_gaps: bool = False
     has_bad_rows: bool = False
     id: str | None = None
+    encoding: str = UTF8
 
 
 def guess_tasks(files: Sequence[Path]) -> list[GuessedTask]:
@@ -125,12 +128,19 @@ def _kind_of(column: Column) -> tuple[str, str, dict[str, object]]:
     if column.role == "words" and column.values:
         why = f"lists of names: {_listed(column.values)}"
         return "multilabel", why, {"classes": list(column.values)}
+    if column.role == "category" and _means_yes_or_no(column.values):
+        return "binary", f"{' or '.join(column.values)}", {}
     if column.role == "category" and column.distinct > 1:
         why = f"{len(column.values)} different values"
         return "classes", why, {"classes": list(column.values)}
     if column.role == "number" and column.distinct > 1:
         return _kind_of_numbers(column)
     return "", "", {}
+
+
+def _means_yes_or_no(values: Sequence[str]) -> bool:
+    """Whether a column has both words of a pair that every binary task understands."""
+    return {value.strip().lower() for value in values} in map(set, PAIRS)
 
 
 def _kind_of_numbers(column: Column) -> tuple[str, str, dict[str, object]]:
@@ -162,6 +172,8 @@ def _task(
         notes.append(f"{plural(seen.rows - label.filled, 'row')} without a label are left out")
     if seen.bad:
         notes.append(f"{plural(seen.bad, 'row')} that cannot be read: skipped, and counted")
+    if seen.encoding != UTF8:
+        notes.append(f"the file is not UTF-8; it looks like {seen.encoding}")
     share = HELD_OUT if label.filled >= FEW_ROWS else 2 * HELD_OUT
     return GuessedTask(
         name=_name(label.name),
@@ -176,6 +188,7 @@ def _task(
         has_gaps=has_gaps,
         has_bad_rows=seen.bad > 0,
         id=_id_of(seen),
+        encoding=seen.encoding,
     )
 
 

@@ -4,6 +4,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 
+from cotrunk.data.reading.cells import character_fault, encoding_fault
+from cotrunk.data.reading.encodings import UTF8
 from cotrunk.data.reading.formats import LONGEST_CELL, Fault, Record, Table
 from cotrunk.errors import UserError, plural
 
@@ -18,7 +20,9 @@ Numbered = tuple[int, str]
 """A line with its number, counted from 1."""
 
 
-def read_conll(text: Iterable[str], place: str, *, columns: Sequence[str] = ()) -> Table:
+def read_conll(
+    text: Iterable[str], place: str, *, columns: Sequence[str] = (), encoding: str = UTF8
+) -> Table:
     """One record per sentence, at the line of its first word; a cell is a list of words or tags.
 
     ``columns`` names the columns; the default is "tokens", "column2", ..., "tags". Columns are
@@ -37,7 +41,7 @@ def read_conll(text: Iterable[str], place: str, *, columns: Sequence[str] = ()) 
 
     def select(wanted: Sequence[str]) -> Iterator[Record]:
         chosen = [names.index(name) for name in wanted]
-        for line, words in _sentences(chain(opening, lines), split, width):
+        for line, words in _sentences(chain(opening, lines), split, width, encoding):
             if isinstance(words, Fault):
                 yield line, words
             else:
@@ -63,7 +67,7 @@ def _usual_names(width: int) -> list[str]:
 
 
 def _sentences(
-    lines: Iterable[Numbered], split: Split, width: int
+    lines: Iterable[Numbered], split: Split, width: int, encoding: str
 ) -> Iterator[tuple[int, list[list[str]] | Fault]]:
     """A fault makes the whole sentence faulty; the record is at the line of the first fault."""
     start, words = 0, list[list[str]]()
@@ -79,8 +83,8 @@ def _sentences(
         if not start and line.startswith(COMMENT) and len(cells) != width:
             continue
         start = start or number
-        if fault is None and (reason := _fault(line, cells, width, above=len(words))):
-            fault = number, Fault(reason)
+        if fault is None and (wrong := _fault(line, cells, width, encoding, above=len(words))):
+            fault = number, wrong
         elif fault is None:
             words.append(cells)
 
@@ -98,26 +102,18 @@ def _by_blanks(line: str) -> list[str]:
     return BLANKS.split(line.strip(" \t\r\n"))
 
 
-def _fault(line: str, cells: Sequence[str], width: int, *, above: int) -> str | None:
+def _fault(
+    line: str, cells: Sequence[str], width: int, encoding: str, *, above: int
+) -> Fault | None:
     if len(cells) != width:
-        return f"found {plural(len(cells), 'column')}; the first line has {width}"
+        rule = f"a line must have {plural(width, 'column')}, as the first has"
+        return Fault(f"{rule}; found {len(cells):,}")
     if above == LONGEST_SENTENCE:
         hint = "is the blank line between sentences missing?"
-        return f"a sentence must not exceed {LONGEST_SENTENCE:,} words ({hint})"
+        return Fault(f"a sentence must not exceed {LONGEST_SENTENCE:,} words ({hint})")
     if len(line) > LONGEST_CELL:
-        return f"a line must not exceed {LONGEST_CELL:,} characters; found {len(line):,}"
-    if "\0" in line:
-        return f"a line must not contain NUL; found one at character {line.index(chr(0)) + 1:,}"
+        return Fault(f"a line must not exceed {LONGEST_CELL:,} characters; found {len(line):,}")
+    if reason := character_fault(line, encoding, what="line"):
+        return Fault(reason, is_undecoded=encoding_fault(line, encoding) is not None)
     empty = next((column for column, cell in enumerate(cells, 1) if not cell.strip()), None)
-    if empty:
-        return f"column {empty} is empty"
-    return None if line.isascii() else _encoding_fault(line)
-
-
-def _encoding_fault(line: str) -> str | None:
-    try:
-        line.encode()
-    except UnicodeEncodeError as error:
-        around = line[max(0, error.start - 10) : error.start + 10]
-        return f"a line must be UTF-8; character {error.start + 1:,} is not: {around!r}"
-    return None
+    return Fault(f"column {empty} is empty") if empty else None

@@ -4,14 +4,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from cotrunk.data.reading.bad_rows import Columns, explain, fault_of_row, findings_of
+from cotrunk.data.reading.cells import are_sound, as_text, as_words
+from cotrunk.data.reading.encodings import UTF8
 from cotrunk.data.reading.files import open_table
-from cotrunk.data.reading.formats import LONGEST_CELL, Fault, Quoting, Table
-from cotrunk.data.reading.refusal import LISTED, BadRow, Refusal
+from cotrunk.data.reading.formats import Fault, Quoting, Table
+from cotrunk.data.reading.refusal import Refusal
 from cotrunk.data.reading.splits import Part, Text
-from cotrunk.errors import UserError, plural, shown
-from cotrunk.kinds import Kind, WordError
+from cotrunk.errors import UserError, plural
+from cotrunk.kinds import Kind
 from cotrunk.kinds.task import Task
 
 REMEMBERED_LABELS = 10_000
@@ -23,9 +25,10 @@ class Source:
 
     ``label`` None: no labels are read. ``id`` None: the column "id" if there is one, else the row
     number. ``sparse_labels`` skips rows with an empty label, ``skip_bad_rows`` skips bad rows
-    instead of rejecting the file; both are counted. ``columns`` names the columns of a CoNLL file.
-    ``is_plain_text``: each line is a text. ``called`` is the file's name in messages (default: its
-    path). ``part``: only some of its rows are meant.
+    instead of rejecting the file; both are counted. ``sparse_texts`` skips JSON objects that lack
+    a text column. ``columns`` names the columns of a CoNLL file. ``is_plain_text``: each line is a
+    text. ``called`` is the file's name in messages (default: its path). ``part``: only some of its
+    rows are meant.
     """
 
     path: Path
@@ -34,7 +37,9 @@ class Source:
     id: str | None = None
     sparse_labels: bool = False
     skip_bad_rows: bool = False
+    sparse_texts: bool = False
     quoting: Quoting = "csv"
+    encoding: str = UTF8
     columns: tuple[str, ...] = ()
     is_plain_text: bool = False
     called: str | None = None
@@ -50,6 +55,7 @@ class Source:
             self.path,
             needed=needed,
             quoting=self.quoting,
+            encoding=self.encoding,
             place=self.place,
             columns=self.columns,
             is_plain_text=self.is_plain_text,
@@ -64,19 +70,6 @@ class Example:
     id: str
     texts: tuple[Text, ...]
     target: tuple[float, ...] | None
-
-
-@dataclass(frozen=True)
-class _Columns:
-    """Names of the selected columns, in this order: texts, then id, then label."""
-
-    texts: tuple[str, ...]
-    id: str | None
-    label: str | None
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return (*self.texts, *(name for name in (self.id, self.label) if name is not None))
 
 
 class Rows:
@@ -111,28 +104,34 @@ class Rows:
             yield from _each_text(examples, source.texts) if any_text else examples
             self._share = lambda: 1.0
 
-    def _examples(self, table: Table, columns: _Columns) -> Iterator[Example]:
+    def _examples(self, table: Table, columns: Columns) -> Iterator[Example]:
         texts = len(columns.texts)
         has_id, has_label = columns.id is not None, columns.label is not None
         labels, sparse, part = self.task.labels, self.source.sparse_labels, self.source.part
         known, words, any_text = _KnownLabels(labels), labels.reads_words, labels.takes_any_text
         target: tuple[float, ...] | None = None
-        refused = Refusal(table.place)
-        number = usable = meant = 0
+        may_lack_id = self.source.sparse_texts and self.source.id is None
+        refused, skips = Refusal(table.place), self.source.skip_bad_rows
+        number = usable = meant = fitting = 0
         for number, (line, cells) in enumerate(table.select(columns.names), 1):
             if type(cells) is tuple:
+                if self.source.sparse_texts and None in cells[:texts]:
+                    continue
                 if has_label:
                     if sparse and labels.is_empty(cells[-1]):
                         self.unlabelled += 1
                         continue
                     target = known[cells[-1]] if type(cells[-1]) is str else known.read(cells[-1])
+                    fitting += target is not None
                 if words or any_text:
-                    written = as_words if words else _as_text
+                    written = as_words if words else as_text
                     cells = (*map(written, cells[:texts]), *cells[texts:])
                 name = cells[texts] if has_id else str(number)
+                if name is None and may_lack_id:
+                    name = str(number)
                 if type(name) is int:
                     name = str(name)
-                sound = _are_sound(name, *(cells[0] if words else cells[:texts]))
+                sound = are_sound(name, *(cells[0] if words else cells[:texts]))
                 if words:
                     expected = len(cells[0]) if target is None else len(target)
                     sound = sound and 0 < len(cells[0]) == expected
@@ -141,20 +140,16 @@ class Rows:
                     if part is not None and not part.has(cells[:texts]):
                         continue
                     meant += 1
-                    if not refused.lines:
+                    if skips or not refused.causes:
                         yield Example(line, name, cells[:texts], target)
                     continue
-            findings = list(_findings(self.task, table, columns, line, cells))
-            if self.source.skip_bad_rows:
-                self.dropped_count += 1
-                self.dropped += list(map(str, findings))[: LISTED - len(self.dropped)]
-                continue
-            for finding in findings:
+            self.dropped_count += skips
+            for finding in findings_of(self.task, table, columns, line, cells):
                 refused.add(finding)
-            if refused.is_long:
-                break
-        if refused.lines:
-            raise refused.error()
+        self._explain(refused, fitting)
+        if refused.causes and not skips:
+            raise refused.error(rows=number, usable=usable)
+        self.dropped = refused.lines(rows=number, usable=usable, fixes=not usable)
         if not usable:
             raise UserError(f"{table.place}: {self._nothing_left(number)}", *self.dropped)
         if part is not None and not meant:
@@ -162,6 +157,10 @@ class Rows:
                 f"{table.place}: none of {plural(usable, 'row')} of task {self.task.name} is for "
                 f"{part.split}; give another share, or a file of {part.split} rows"
             )
+
+    def _explain(self, refused: Refusal, fitting: int) -> None:
+        source, labels = self.source, self.task.labels
+        explain(refused, labels, path=source.path, encoding=source.encoding, fitting=fitting)
 
     def _nothing_left(self, rows: int) -> str:
         if not rows:
@@ -175,26 +174,28 @@ class Rows:
 def raw_labels(source: Source, labels: Kind) -> Iterator[object]:
     """The label cells that are not empty; single rows that cannot be read are left to ``Rows``."""
     assert source.label is not None
-    refused, usable = Refusal(source.place), False
+    refused, rows, usable = Refusal(source.place), 0, 0
     with source.open([source.label]) as table:
         table.require(source.label)
         for line, cells in table.select([source.label]):
+            rows += 1
             if isinstance(cells, Fault):
-                if not refused.is_long:
-                    refused.add(_fault_of_row(table, line, cells))
+                refused.add(fault_of_row(table, line, cells))
             elif not labels.is_empty(cells[0]):
-                usable = True
+                usable += 1
                 yield cells[0]
-    if refused.lines and not usable:
-        raise refused.error()
+    if refused.causes and not usable:
+        explain(refused, labels, path=source.path, encoding=source.encoding, fitting=0)
+        raise refused.error(rows=rows, usable=usable)
 
 
-def _columns(table: Table, source: Source) -> _Columns:
+def _columns(table: Table, source: Source) -> Columns:
     named = source.id if source.id is not None or "id" not in table.columns else "id"
-    columns = _Columns(source.texts, named, source.label)
+    columns = Columns(source.texts, named, source.label)
     for name in columns.names:
         # JSON objects without a label may lack the key, and so may all that were sniffed.
-        if table.numbered or name != source.label or not source.sparse_labels:
+        may_lack = source.sparse_labels if name == source.label else source.sparse_texts
+        if table.numbered or not may_lack:
             table.require(name)
     return columns
 
@@ -229,126 +230,3 @@ def _each_text(examples: Iterator[Example], columns: Sequence[str]) -> Iterator[
     for row in examples:
         for column, text in zip(columns, row.texts, strict=True):
             yield Example(row.line, f"{row.id} {column}", (text,), None)
-
-
-def _as_text(cell: Any) -> Any:
-    """A list of words joined by blanks; anything else unchanged."""
-    is_words = isinstance(cell, list) and all(isinstance(word, str) for word in cell)
-    return " ".join(cell) if is_words else cell
-
-
-def as_words(cell: Any) -> Any:
-    """The words of a list, or of a string split at blanks; anything else is rejected later."""
-    if isinstance(cell, str):
-        return tuple(cell.split())
-    return tuple(cell) if isinstance(cell, list | tuple) else (cell,)
-
-
-def _are_sound(*cells: object) -> bool:
-    """A fast version of ``text_fault``, because most rows are good."""
-    for cell in cells:
-        if type(cell) is not str or not cell or cell.isspace() or "\0" in cell:
-            return False
-        if len(cell) > LONGEST_CELL or not (cell.isascii() or _is_unicode(cell)):
-            return False
-    return True
-
-
-def _is_unicode(text: str) -> bool:
-    """False for lone surrogates, which stand for bytes that are not UTF-8."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _is_empty(cell: object) -> bool:
-    return cell is None or (isinstance(cell, str) and (not cell or cell.isspace()))
-
-
-def _findings(
-    task: Task, table: Table, columns: _Columns, line: int, cells: tuple[Any, ...] | Fault
-) -> Iterator[BadRow]:
-    """Everything wrong with a bad row, each with its fix."""
-    if isinstance(cells, Fault):
-        yield _fault_of_row(table, line, cells)
-        return
-    for index, (name, cell) in enumerate(zip(columns.names, cells, strict=True)):
-        fix, common, row = "correct the cell or set skip_bad_rows = true", False, line
-        if index < len(columns.texts) and task.labels.reads_words:
-            reason = words_fault(cell)
-        elif index < len(columns.texts):
-            reason = text_fault(cell, "text")
-        elif name == columns.id and index == len(columns.texts):
-            reason = None if type(cell) is int else text_fault(cell, "id")
-        elif task.labels.is_empty(cell):
-            reason = "the label is missing" if cell is None else "the label is empty"
-            fix = "fill the cell, or set sparse_labels = true or skip_bad_rows = true"
-        else:
-            fault, common = _label_fault(task, cells[0], cell), task.labels.lists_classes
-            reason = str(fault) if fault else None
-            if table.word_per_line and isinstance(fault, WordError):
-                row = line + fault.word - 1
-            if common:
-                fix = "correct the cell or the task's classes, or set skip_bad_rows = true"
-        if reason:
-            at = f":{table.columns.index(name) + 1}" if table.numbered else ""
-            yield BadRow(f"{table.place}:{row}{at} ({name})", reason, fix, common)
-
-
-def _fault_of_row(table: Table, line: int, fault: Fault) -> BadRow:
-    at = f":{fault.number}" if fault.number else ""
-    fix = "correct the row or set skip_bad_rows = true"
-    return BadRow(f"{table.place}:{line}{at}", fault.reason, fix)
-
-
-def text_fault(cell: object, what: str) -> str | None:
-    """Why a cell is not a valid text, or None if it is."""
-    if cell is None:
-        return f"the {what} is missing"
-    if not isinstance(cell, str):
-        return f"the {what} must be a string; found {shown(cell)}"
-    if _is_empty(cell):
-        return f"the {what} is empty"
-    if len(cell) > LONGEST_CELL:
-        return f"a cell must not exceed {LONGEST_CELL:,} characters; found {len(cell):,}"
-    return _character_fault(cell)
-
-
-def words_fault(cell: object) -> str | None:
-    """Why a cell is not a valid list of words, or None if it is."""
-    if cell is None:
-        return "the text is missing"
-    if not isinstance(cell, list | tuple | str):
-        return f"the text must be a list of words; found {shown(cell)}"
-    words = as_words(cell)
-    if not words:
-        return "the text is empty"
-    faults = ((number, text_fault(word, "word")) for number, word in enumerate(words, 1))
-    return next((f"word {number}: {fault}" for number, fault in faults if fault), None)
-
-
-def _label_fault(task: Task, text: object, cell: object) -> ValueError | None:
-    if isinstance(cell, str) and (fault := _character_fault(cell)):
-        return ValueError(fault)
-    try:
-        target = task.labels.read(cell)
-    except ValueError as error:
-        return error
-    if task.labels.reads_words and words_fault(text) is None:
-        words = len(as_words(text))
-        if len(target) != words:
-            return ValueError(f"each word needs a label; found {len(target)} for {words} words")
-    return None
-
-
-def _character_fault(cell: str) -> str | None:
-    if "\0" in cell:
-        return f"a cell must not contain NUL; found one at character {cell.index(chr(0)) + 1:,}"
-    try:
-        cell.encode()
-    except UnicodeEncodeError as error:
-        around = shown(cell[max(0, error.start - 10) : error.start + 10])
-        return f"a cell must be UTF-8; character {error.start + 1:,} is not: {around}"
-    return None

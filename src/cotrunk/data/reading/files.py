@@ -1,5 +1,6 @@
 """Opens a file as a table, or reports what it is instead."""
 
+import codecs
 import contextlib
 import difflib
 import io
@@ -11,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from cotrunk.data.reading.conll import read_conll
+from cotrunk.data.reading.encodings import UTF8, is_utf8, is_valid_utf8, is_wide
 from cotrunk.data.reading.formats import (
     Quoting,
     Table,
@@ -48,8 +50,6 @@ MAGIC = {
     b"%PDF-": "a PDF document",
     b"\x89PNG": "a picture",
     b"\xff\xd8\xff": "a picture",
-    b"\xff\xfe": "UTF-16 text (save it as UTF-8)",
-    b"\xfe\xff": "UTF-16 text (save it as UTF-8)",
     b"version https://git-lfs": "a Git LFS pointer (run: git lfs pull)",
 }
 WEB_PAGE = re.compile(rb"<(!doctype )?html", re.IGNORECASE)
@@ -62,6 +62,7 @@ def open_table(
     needed: Sequence[str],
     quoting: Quoting,
     place: str,
+    encoding: str = UTF8,
     columns: Sequence[str] = (),
     is_plain_text: bool = False,
 ) -> Iterator[Table]:
@@ -84,32 +85,40 @@ def open_table(
             if suffix == ".parquet":
                 yield read_parquet(stream, place)
                 return
-            _check_is_text(head, place)
-            text = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
+            _check_encoding(head, place, encoding)
+            if not is_wide(encoding):
+                _check_is_text(head, place)
+            codec = "utf-8-sig" if is_utf8(encoding) else encoding
+            text = io.TextIOWrapper(stream, codec, errors="surrogateescape", newline="")
             try:
-                share = partial(_share_read, stream)
+                read = partial(replace, share=partial(_share_read, stream), encoding=encoding)
                 if suffix in CONLL:
-                    yield replace(read_conll(text, place, columns=columns), share=share)
+                    table = read_conll(text, place, columns=columns, encoding=encoding)
+                    yield read(table)
                     return
                 if is_plain_text:
-                    yield replace(read_lines(text, place), share=share)
+                    yield read(read_lines(text, place))
                     return
                 _check_is_named_for_its_format(head, place, suffix)
                 if suffix in OBJECTS:
-                    yield replace(read_objects(text, place), share=share)
+                    yield read(read_objects(text, place))
                     return
                 table = read_delimited(
                     text, place, needed=needed, default=DELIMITED[suffix], quoting=quoting
                 )
-                if b"\0" in head and not set(needed) <= set(table.columns):
+                is_binary = b"\0" in head and not is_wide(encoding)
+                if is_binary and not set(needed) <= set(table.columns):
                     raise UserError(f"{place}: is a binary file, not a table of text")
-                yield replace(table, share=share)
+                yield read(table)
             finally:
                 text.detach()
     except FileNotFoundError:
         near = near_name(path.name, tables_in(path.parent))
         hint = f"; did you mean {near!r}?" if near else ""
         raise UserError(f"{place}: no such file{hint}") from None
+    except UnicodeError as error:  # of an encoding in which single bytes cannot be skipped
+        why = f"is not {encoding.upper()} ({error.reason})" if hasattr(error, "reason") else error
+        raise UserError(f"{place}: {why}; set encoding to that of the file") from None
     except OSError as error:
         raise UserError(f"{place}: cannot be read: {error.strerror or error}") from None
 
@@ -157,6 +166,18 @@ def _share_read(stream: "io.BufferedReader[io.FileIO]") -> float:
     if not stream.seekable():  # the size of a pipe is unknown
         return 0.0
     return stream.tell() / max(os.fstat(stream.fileno()).st_size, 1)
+
+
+def _check_encoding(head: bytes, place: str, encoding: str) -> None:
+    """Refuse text that is surely in another encoding; Latin-1, for one, decodes anything."""
+    is_utf16 = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    if is_utf16 and not is_wide(encoding):
+        raise UserError(f'{place}: is UTF-16 text; set encoding = "utf-16", or save it as UTF-8')
+    if is_utf8(encoding) or head.isascii():
+        return
+    whole = head[: head.rfind(b"\n") + 1] or head
+    if not whole.isascii() and is_valid_utf8(whole):
+        raise UserError(f'{place}: is UTF-8 text, not {encoding.upper()}; set encoding = "utf-8"')
 
 
 def _check_is_text(head: bytes, place: str) -> None:

@@ -9,6 +9,7 @@ from itertools import chain, islice
 from operator import itemgetter
 from typing import Any, Literal
 
+from cotrunk.data.reading.encodings import UNDECODED, UTF8
 from cotrunk.errors import UserError, did_you_mean, plural, shown
 from cotrunk.numbers import exact_float
 
@@ -27,10 +28,15 @@ STYLES: dict[Quoting, Literal[0, 3]] = {"csv": csv.QUOTE_MINIMAL, "none": csv.QU
 
 @dataclass(frozen=True)
 class Fault:
-    """Why a record could not be parsed; ``number`` is the column within its line, if known."""
+    """Why a record could not be parsed; ``number`` is the column within its line, if known.
+
+    ``is_undecoded``: because of bytes that do not belong to the encoding.
+    """
 
     reason: str
     number: int | None = None
+    fix: str = "correct the row"
+    is_undecoded: bool = False
 
 
 Record = tuple[int, tuple[Any, ...] | Fault]
@@ -43,6 +49,7 @@ class Table:
     ``line`` is that of the header (0: the format has none). ``numbered``: columns have an order
     that a user can count; the keys of JSON objects do not. ``share()`` is the share of the file
     read so far, 0 if unknown. ``word_per_line``: a record is a sentence, at its first word's line.
+    ``encoding`` is that of its text.
     """
 
     place: str
@@ -52,6 +59,7 @@ class Table:
     select: Callable[[Sequence[str]], Iterator[Record]]
     share: Callable[[], float] = lambda: 0.0
     word_per_line: bool = False
+    encoding: str = UTF8
 
     def require(self, name: str) -> None:
         at = [str(number) for number, column in enumerate(self.columns, 1) if column == name]
@@ -64,6 +72,8 @@ class Table:
         found = ", ".join(shown(column, 40) for column in self.columns[:20]) or "none"
         more = f" and {len(self.columns) - 20:,} more" if len(self.columns) > 20 else ""
         hint = did_you_mean(name, self.columns)
+        if any(map(UNDECODED.search, self.columns)):
+            hint = f"; the names are not {self.encoding.upper()}: set encoding to that of the file"
         raise UserError(f"{where}: no column {name!r}; columns found: {found}{more}{hint}")
 
 
@@ -96,8 +106,9 @@ def read_delimited(
     except csv.Error as error:
         if ended:
             raise UserError(f"{place}:{line}: the header {UNCLOSED}") from None
-        reason = _unreadable(error, reader.line_num)
-        raise UserError(f"{place}:{line}: the header cannot be parsed: {reason}") from None
+        fault = _unreadable(error, reader.line_num)
+        why = f"{fault.reason}; {fault.fix}"
+        raise UserError(f"{place}:{line}: the header cannot be parsed: {why}") from None
 
     def select(names: Sequence[str]) -> Iterator[Record]:
         cells = [columns.index(name) for name in names]
@@ -115,14 +126,14 @@ def read_delimited(
                     if len(row) == width:
                         yield start, pick(row)
                     elif row:
-                        yield start, Fault(_wrong_width(len(row), width, last - start + 1))
+                        yield start, _wrong_width(len(row), width, last - start + 1, delimiter)
                     elif width == 1:  # an empty cell, unless nothing follows
                         blank.append(start)
                 return
             except csv.Error as error:
                 start, last = last + 1, reader.line_num + above
-                reason = f"the row {UNCLOSED}" if ended else _unreadable(error, last - start + 1)
-                yield start, Fault(reason)
+                lines = last - start + 1
+                yield start, Fault(f"the row {UNCLOSED}") if ended else _unreadable(error, lines)
 
     return Table(place, columns, line=line, numbered=True, select=select)
 
@@ -140,19 +151,24 @@ def _delimiter(header: str, needed: Sequence[str], default: str, style: Literal[
     return likeliest if likeliest in header else default
 
 
-def _wrong_width(found: int, width: int, lines: int) -> str:
+def _wrong_width(found: int, width: int, lines: int, delimiter: str) -> Fault:
     over = f" over {lines} lines (is a quote left open?)" if lines > 1 else ""
-    return f"found {plural(found, 'cell')}{over}; the header has {width}"
+    rule = f"a row must have {plural(width, 'cell')}, as the header has"
+    named = "tabs" if delimiter == "\t" else repr(delimiter)
+    quote = f'put quotes around cells that contain {named}, as in "one{delimiter} two"'
+    fix = quote.replace("\t", "<tab>") if found > width else "correct the row"
+    return Fault(f"{rule}; found {found:,}{over}", fix=fix)
 
 
-def _unreadable(error: csv.Error, lines: int) -> str:
+def _unreadable(error: csv.Error, lines: int) -> Fault:
     over = f" over {lines} lines (is a quote left open?)" if lines > 1 else ""
     if "field larger" in str(error):
-        return f"a cell must not exceed {LONGEST_CELL:,} characters; found more{over}"
+        return Fault(f"a cell must not exceed {LONGEST_CELL:,} characters; found more{over}")
     if "expected after" not in str(error):
-        return f"the row cannot be parsed: {error}"
-    over = f" {plural(lines - 1, 'line')} below the opening one" if lines > 1 else ""
-    return f"text follows a closing quote{over}; double the quotes inside a cell, or {AS_TEXT}"
+        return Fault(f"the row cannot be parsed: {error}")
+    over = f"; found it {plural(lines - 1, 'line')} below the opening one" if lines > 1 else ""
+    fix = f"double the quotes inside a cell, or {AS_TEXT}"
+    return Fault(f"text follows a closing quote{over}", fix=fix)
 
 
 def read_objects(text: Iterable[str], place: str) -> Table:

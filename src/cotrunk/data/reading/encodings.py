@@ -1,0 +1,93 @@
+"""The encodings of text files, and a guess which one a file has."""
+
+import codecs
+import io
+import re
+from pathlib import Path
+
+from cotrunk.errors import did_you_mean
+
+UTF8 = "utf-8"
+COMMON = (UTF8, "latin-1", "cp1252", "utf-16", "gb18030", "shift_jis")
+LATIN1, WINDOWS = "latin-1", "cp1252"
+READ_BYTES = 1 << 26
+LINE_BYTES = 1 << 20
+HIGH = re.compile(rb"[\x80-\xff]+")
+CONTROLS = bytes(range(0x80, 0xA0))
+"""Latin-1 has no letters there, Windows-1252 has quotes and dashes."""
+UNDECODED = re.compile("[\ud800-\udfff]")
+"""Half characters: bytes that could not be decoded, as Python keeps them."""
+
+
+def wrong_encoding(name: str) -> str | None:
+    """Why an encoding cannot be used; some codecs of Python are not about text."""
+    try:
+        io.TextIOWrapper(io.BytesIO(b""), name).read()
+    except (LookupError, ValueError):
+        rule = f"must be a text encoding that Python knows, such as {', '.join(COMMON)}"
+        return f"{rule}{did_you_mean(name, COMMON)}"
+    return None
+
+
+def is_utf8(name: str) -> bool:
+    return codecs.lookup(name).name in ("utf-8", "utf-8-sig")
+
+
+def is_wide(name: str) -> bool:
+    """Whether even plain letters have NUL bytes, as in UTF-16."""
+    return b"\0" in "a".encode(name)
+
+
+def guess_encoding(path: Path) -> str | None:
+    """UTF-8, if most of it is; else the encoding of a file in a western language; None: unknown.
+
+    Western texts have single letters outside ASCII, texts in other scripts whole words of them.
+    """
+    decoded = undecoded = 0
+    runs: list[bytes] = []
+    with path.open("rb") as file:
+        if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            return "utf-16"
+        file.seek(0)
+        while file.tell() < READ_BYTES and (line := file.readline(LINE_BYTES)):
+            if line.isascii():
+                continue
+            if is_valid_utf8(line):
+                decoded += 1
+            else:
+                undecoded += 1
+                runs += HIGH.findall(line) if len(runs) < LINE_BYTES else []
+    if decoded >= undecoded:
+        return UTF8
+    high = b"".join(runs)
+    if 10 * decoded > undecoded or len(high) >= 2 * len(runs):
+        return None
+    if len(high.translate(None, delete=CONTROLS)) == len(high):
+        return LATIN1
+    try:
+        high.decode(WINDOWS)
+    except UnicodeDecodeError:
+        return None
+    return WINDOWS
+
+
+def is_valid_utf8(content: bytes) -> bool:
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def encoding_fix(path: Path, encoding: str) -> str:
+    """What to do about text that could not be decoded; "" if only single rows are damaged."""
+    guess = guess_encoding(path) if path.is_file() else None
+    if guess == LATIN1 and is_utf8(encoding):
+        return 'the file looks like Latin-1: set encoding = "latin-1"'
+    if guess == WINDOWS and codecs.lookup(encoding).name != WINDOWS:
+        return 'the file looks like Windows-1252: set encoding = "cp1252"'
+    if guess == UTF8 and not is_utf8(encoding):
+        return 'the file is UTF-8: remove the key encoding, or set it to "utf-8"'
+    if guess is None:
+        return "set encoding to that of the file, or save it as UTF-8"
+    return ""
