@@ -54,6 +54,7 @@ def parser() -> argparse.ArgumentParser:
     _add_verify(commands)
     _add_compare(commands)
     _add_report(commands)
+    _add_completion(commands)
     return top
 
 
@@ -287,6 +288,13 @@ def _add_report(commands: Commands) -> None:
     report.add_argument("--title", help="default: the names of the tasks")
     report.add_argument("--svg", metavar="DIR", help="also write every chart as SVG")
     report.add_argument("--png", metavar="DIR", help="also write every chart as PNG")
+
+
+def _add_completion(commands: Commands) -> None:
+    summary = "print a script that completes commands and options in a shell"
+    completion = _command(commands, "completion", summary)
+    completion.add_argument("shell", choices=("bash", "zsh", "fish"))
+    completion.epilog = 'bash: add to ~/.bashrc: eval "$(cotrunk completion bash)"'
 
 
 def _set(command: argparse.ArgumentParser) -> None:
