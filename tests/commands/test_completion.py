@@ -5,7 +5,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
 from calling import in_new_process
 from test_quick_commands import HEAVY, modules_of
 

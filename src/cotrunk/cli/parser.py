@@ -54,6 +54,7 @@ def parser() -> argparse.ArgumentParser:
     _add_verify(commands)
     _add_compare(commands)
     _add_report(commands)
+    _add_weights(commands)
     _add_completion(commands)
     return top
 
@@ -288,6 +289,11 @@ def _add_report(commands: Commands) -> None:
     report.add_argument("--title", help="default: the names of the tasks")
     report.add_argument("--svg", metavar="DIR", help="also write every chart as SVG")
     report.add_argument("--png", metavar="DIR", help="also write every chart as PNG")
+
+
+def _add_weights(commands: Commands) -> None:
+    weights = _command(commands, "weights", "fetch pretrained weights, verified by hash")
+    weights.add_argument("name", metavar="NAME", help="minilm, or a Hugging Face id")
 
 
 def _add_completion(commands: Commands) -> None:

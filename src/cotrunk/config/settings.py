@@ -184,6 +184,7 @@ class Train(Part):
     checkpoint: Literal["epoch", "never"] | Positive = "epoch"
     keep: str = "official"
     keep_each: bool = False
+    keep_checkpoints: Positive = 2
     early_stopping: Positive | None = None
     ema: Share | None = None
     regularize: Literal["none", "r-drop", "smart"] = "none"
@@ -213,7 +214,10 @@ class Settings(Part):
         return [Train.model_validate({**raw, **changes}) for changes in self.stages or [{}]]
 
 
-ONCE_PER_RUN = ("device", "init_from", "keep", "max_seconds", "seed", "split_seed", "threads")
+ONCE_PER_RUN = (
+    "device", "init_from", "keep", "keep_checkpoints", "max_seconds", "seed", "split_seed",
+    "threads",
+)  # fmt: skip
 """Keys of [train] that a stage cannot change."""
 
 

@@ -1,7 +1,7 @@
 """Evaluation on the dev rows, and saving the networks that score best."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -38,7 +38,8 @@ def evaluate(run: Run, stage: Stage, progress: Progress) -> Evaluated:
         keep_evaluated(run, run.folder.best, evaluation, outputs)
     for task in _newly_best(progress, scores):
         if stage.keep_each:
-            keep_evaluated(run, run.folder.best_of(task), evaluation, outputs)
+            place, best_place = run.folder.best_of(task), run.folder.best
+            keep_evaluated(run, place, evaluation, outputs, beside=[best_place])
     _record(run, evaluation)
     findings = _findings(run, outputs)
     run.folder.append_findings(progress.step, findings)
@@ -70,19 +71,29 @@ def _evaluation(
     )
 
 
-def keep(run: Run, place: Path) -> None:
-    """Save the network without scores."""
+def keep(run: Run, place: Path, *, beside: Sequence[Path] = ()) -> None:
+    """Save the network without scores; it shares equal files with those ``beside`` it."""
     with run.meter.phase("save"):
-        write_checkpoint(place, tensors=_network_tensors(run), documents=run.documents)
+        write_checkpoint(
+            place, tensors=_network_tensors(run), documents=run.documents, beside=beside
+        )
 
 
-def keep_evaluated(run: Run, place: Path, evaluation: Evaluation, outputs: Outputs) -> None:
+def keep_evaluated(
+    run: Run,
+    place: Path,
+    evaluation: Evaluation,
+    outputs: Outputs,
+    *,
+    beside: Sequence[Path] = (),
+) -> None:
     """Save the network with its scores and what they were computed from."""
     with run.meter.phase("save"):
         write_checkpoint(
             place,
             tensors={**_network_tensors(run), "dev": _dev_tensors(run, outputs)},
             documents={**run.documents, DOCUMENT: without_nan(evaluation.document())},
+            beside=beside,
         )
 
 
