@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from cotrunk.data.tokens.workers import cores
-from cotrunk.errors import UserError, plural
+from cotrunk.errors import UserError, option, plural, spelled
 from cotrunk.learn.run import Run
 from cotrunk.learn.untrained import DOCUMENT, Untrained, sha256_of, untrained
 from cotrunk.model.sharing.network import Network
@@ -23,6 +23,7 @@ MAY_DIFFER = (
     "environment",
 )
 """Entries of run.json that may differ in a resumed run."""
+SET = spelled(command="--set", python="override")
 OTHER_WEIGHTS = "encoder.weights: the files have changed"
 
 
@@ -45,8 +46,8 @@ def resumed(run: Run, before: object, *, force: bool) -> tuple[Run, Checkpoint |
         _refuse_other_source(run.network, start)
     if changes and not force:
         raise UserError(
-            "these settings differ from the run's own: give the same config and every --set "
-            "again, or --force to continue with the new ones:",
+            f"these settings differ from the run's own: give the same config and every {SET} "
+            f"again, or {option('force')} to continue with the new ones:",
             *changes,
         )
     again: tuple[Path, ...] = ()
@@ -124,7 +125,7 @@ def _before_loss(
         raise UserError(
             *(
                 f"{each.why}; it was of step {each.step}, and the checkpoints are newer: restore "
-                "it, or give --force to keep the best network from here on"
+                f"it, or give {option('force')} to keep the best network from here on"
                 for each in lost
             )
         )
@@ -167,8 +168,8 @@ def _refuse_another_network(network: Network, start: Checkpoint) -> None:
 
 def _other_network(start: Checkpoint, parameter: str) -> UserError:
     return UserError(
-        f"{start.folder} has a different network ({parameter} differs), which --force does "
-        "not allow; start a new run from this one with train.init_from"
+        f"{start.folder} has a different network ({parameter} differs), which "
+        f"{option('force')} does not allow; start a new run from this one with train.init_from"
     )
 
 
@@ -184,7 +185,7 @@ def _other_threads(before: int, run: Run) -> list[str]:
     now = run.record["threads"]
     if now == before or next(run.network.parameters()).device.type != "cpu":
         return []
-    advice = f"; --set train.threads={before} avoids that" if before <= cores() else ""
+    advice = f"; train.threads = {before} avoids that" if before <= cores() else ""
     return [
         f"the run was trained with {plural(before, 'thread')}, now with {now}: the last digits of "
         f"its results may differ from those of an uninterrupted run{advice}"
