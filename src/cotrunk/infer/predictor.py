@@ -82,8 +82,8 @@ class Predictor:
         rows = [_row(text) for text in _listed(texts, "predict_all([text])")]
         alike: dict[tuple[int, bool], list[str]] = {}
         for name in chosen:
-            task = self.tasks[name]
-            alike.setdefault((task.texts, task.labels.reads_words), []).append(name)
+            read = self.tasks[name]
+            alike.setdefault((read.texts, read.labels.reads_words), []).append(name)
         _refuse_unread(rows, {texts for texts, _ in alike})
         found: list[dict[str, Answer]] = [{} for _ in rows]
         for (wanted, _), names in alike.items():
