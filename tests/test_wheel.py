@@ -17,7 +17,7 @@ from cotrunk.data import sample
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path(cotrunk.__file__).parent
-EXTRAS = {"altair", "jinja2", "vl_convert"}
+EXTRAS = {"altair", "jinja2", "markupsafe", "vl_convert"}
 """Of reports, whose modules are imported by the command that writes them."""
 
 

