@@ -203,3 +203,15 @@ def test_a_run_may_be_resumed_with_another_number_of_checkpoints(toy, tmp_path):
     more = [*FROZEN, "train.keep_checkpoints=1"]
     assert train(toy, tmp_path / "run", "--resume", "--set", *more) == 0
     assert len(list((tmp_path / "run/checkpoints").iterdir())) == 1
+
+
+def test_the_other_network_is_advised_only_if_it_is_intact(toy, tmp_path, capsys):
+    assert train(toy, tmp_path / "run", "--set", "train.evaluate=never", "train.max_steps=1") == 0
+    weights = tmp_path / "run/best/model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)  # final is the same file
+    assert main(["evaluate", str(tmp_path / "run")]) == 2
+    said = capsys.readouterr().err
+    assert "damaged" in said
+    assert "--which" not in said
