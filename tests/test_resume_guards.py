@@ -56,7 +56,7 @@ def test_threads_that_were_not_asked_for_are_known_too(toy, tmp_path, capsys):
     assert resume(toy, run, f"train.threads={used + 1}") == 0
     said = capsys.readouterr().err
     assert f"warning: the run was trained with {used} thread" in said
-    assert f"--set train.threads={used} avoids that" in said
+    assert f"train.threads = {used} avoids that" in said
 
 
 def test_threads_that_this_machine_has_not_are_not_advised(toy, tmp_path, capsys):
