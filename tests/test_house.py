@@ -21,7 +21,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 README = Path(__file__).parents[1] / "README.md"
 
 ORDER = [
-    {"errors", "progress", "files", "numbers"},
+    {"errors", "progress", "files", "notebook", "numbers"},
     {"kinds"},
     {"config"},
     {"data"},

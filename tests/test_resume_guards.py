@@ -40,7 +40,7 @@ def test_another_number_of_threads_is_a_warning_for_as_long_as_it_differs(toy, r
         assert resume(toy, run, "train.threads=1") == 0
         said = capsys.readouterr().err
         assert said.count("warning: the run was trained with 2 threads, now with 1: ") == 1
-        assert "--set train.threads=2" in said
+        assert "train.threads = 2 avoids that" in said
     assert record(run)["threads"] == 2
     assert resume(toy, run, "train.threads=2") == 0
     assert "trained with" not in capsys.readouterr().err
@@ -56,7 +56,7 @@ def test_threads_that_were_not_asked_for_are_known_too(toy, tmp_path, capsys):
     assert resume(toy, run, f"train.threads={used + 1}") == 0
     said = capsys.readouterr().err
     assert f"warning: the run was trained with {used} thread" in said
-    assert f"--set train.threads={used} avoids that" in said
+    assert f"train.threads = {used} avoids that" in said
 
 
 def test_threads_that_this_machine_has_not_are_not_advised(toy, tmp_path, capsys):

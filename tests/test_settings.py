@@ -22,7 +22,7 @@ from cotrunk.config.settings import (
 )
 from cotrunk.data.batches import samplers
 from cotrunk.data.reading import formats
-from cotrunk.errors import UserError
+from cotrunk.errors import UserError, for_command_line
 from cotrunk.learn import combine, optimizer
 from cotrunk.learn import loss_weighting as loss_weighting
 from cotrunk.learn import regularize as regularize
@@ -159,7 +159,7 @@ def test_a_change_that_every_stage_overrides_is_refused(tmp_path):
     assert read_settings(file, ["train.epochs=5"]).stages_of_training[1].epochs == 5
     with pytest.raises(UserError) as refused:
         read_settings(file, ["train.lr=1.0"])
-    (line,) = refused.value.lines
+    (line,) = map(for_command_line, refused.value.lines)
     assert line.startswith("--set train.lr has no effect: every stage sets its own lr")
 
 
@@ -251,7 +251,7 @@ def test_what_is_wrong_with_a_change_is_not_blamed_on_the_file(tmp_path, changes
     config.write_text('[tasks.mood]\nkind = "binary"\ntext = ["a"]\nlabel = "b"\n')
     with pytest.raises(UserError) as refused:
         read_settings(config, changes)
-    [line] = refused.value.lines
+    [line] = map(for_command_line, refused.value.lines)
     assert line.startswith(finding)
 
 
@@ -260,7 +260,8 @@ def test_what_is_wrong_with_the_file_is_not_blamed_on_a_change(tmp_path):
     config.write_text('[tasks.mood]\nkind = "binary"\ntext = ["a"]\n[train]\nlr = "abc"\n')
     with pytest.raises(UserError) as refused:
         read_settings(config, ["train.epochs=0", "tasks.mood.weight=2"])
-    assert [line.split(" is ")[0].split(" = ")[0] for line in refused.value.lines] == [
+    lines = map(for_command_line, refused.value.lines)
+    assert [line.split(" is ")[0].split(" = ")[0] for line in lines] == [
         f"{config}: tasks.mood.label",
         "--set train.epochs",
         f"{config}: train.lr",

@@ -257,7 +257,7 @@ FLAT = 'warmup = 0, but schedule = "one-cycle" needs a warmup; '
 def test_one_cycle_without_warmup_is_refused_with_what_to_write(toy, capsys):
     changes = ["train.schedule=one-cycle", "train.warmup=0.0"]
     assert refusal(toy, capsys, *changes) == (
-        f"error: train.{FLAT}remove train.warmup, or set it above 0, as in --set train.warmup=0.3"
+        f"error: train.{FLAT}remove train.warmup, or set it above 0, as in train.warmup = 0.3"
     )
     dry = [toy, toy.parent / "run", "--dry-run", "--set"]
     assert train(*dry, *changes, "train.warmup=0.3") == 0

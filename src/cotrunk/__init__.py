@@ -1,8 +1,18 @@
 """Several text tasks, one shared trunk: multitask fine-tuning of BERT-family encoders.
 
-``cotrunk.train("run.toml", "runs/x")`` trains a config; ``cotrunk.load("runs/x")`` gives a
-`Predictor`, as in ``cotrunk.load("runs/x").predict("sst", ["A lovely film."])``;
-``cotrunk.compare(["runs/x", "runs/y"])`` compares runs.
+Look at labelled files and write a config, train it, and ask the trained run:
+
+>>> import cotrunk
+>>> config = cotrunk.init(["reviews.csv"], "run.toml")
+>>> run = cotrunk.train("run.toml", "runs/one", overrides=["train.epochs=1"])
+>>> model = cotrunk.load("runs/one")
+>>> list(model.tasks)
+['stars']
+>>> [answer] = model.predict("stars", ["A lovely film."])
+>>> answer.prediction in ("bad", "good")
+True
+
+A mistake in a config, a file or a call is a `UserError`, a ``ValueError`` with one line for each.
 """
 
 import os
@@ -13,18 +23,50 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from cotrunk.build.extensions import Extensions
     from cotrunk.build.train import TrainedRun
-    from cotrunk.infer.predictor import Predictor
+    from cotrunk.build.trained_model import TrainedModel
+    from cotrunk.errors import UserError as UserError
     from cotrunk.learn.run import Interrupt
     from cotrunk.progress import OnProgress
     from cotrunk.runs.events import Event
-    from cotrunk.study.comparison import Comparison
+    from cotrunk.study.shown import ShownComparison
 
 # OpenMP reads this once, when torch is first imported. By default waiting threads spin, which on a
 # busy machine takes up to ten times the CPU time of the work itself.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 __version__ = "0.2.0"
-__all__ = ["__version__", "compare", "load", "train", "train_events"]
+__all__ = ["UserError", "__version__", "compare", "init", "load", "train", "train_events"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def __getattr__(name: str) -> object:
+    if name == "UserError":
+        from cotrunk.errors import UserError
+
+        return UserError
+    raise AttributeError(f"module 'cotrunk' has no attribute {name!r}")
+
+
+def init(files: str | Path | Sequence[str | Path], output: str | Path | None = None) -> str:
+    """Look at labelled files and return a config that trains as it is: a task per label column.
+
+    ``output`` is where to write it; it must not exist yet. Paths in the config are relative to it.
+
+    >>> print(cotrunk.init("reviews.csv"))
+    # Made from reviews.csv. Check the comments: they say what was seen, and why.
+    ...
+    [tasks.stars]
+    kind = "classes"
+    classes = ["bad", "good"]
+    ...
+    """
+    from cotrunk.build.guessed import write_config
+
+    named = [files] if isinstance(files, str | Path) else files
+    return write_config([Path(file) for file in named], None if output is None else Path(output))
 
 
 def train(
@@ -36,10 +78,16 @@ def train(
     overrides: Sequence[str] = (),
     extensions: "Extensions | None" = None,
 ) -> "TrainedRun":
-    """Train a config into a run folder; ``overrides`` are as in ``--set``: ``["train.epochs=1"]``.
+    """Train a config into a run folder; ``overrides`` change settings: ``["train.epochs=1"]``.
 
     ``resume`` continues the run in ``out``, with the same config, overrides and data; ``force``
     continues even if they have changed. Prints nothing; problems are reported as Python warnings.
+
+    >>> run = cotrunk.train("run.toml", "runs/one", resume=True, overrides=["train.epochs=1"])
+    >>> run.scores["stars"]["metric"]
+    'accuracy'
+    >>> run.load().plan
+    'S2'
     """
     from cotrunk.build.extensions import NO_EXTENSIONS
     from cotrunk.build.train import train as train_config
@@ -70,6 +118,10 @@ def train_events(
     Training advances as events are consumed; the last one is `Finished`. ``on_progress`` reports
     long operations between events. Setting ``interrupt.signal`` stops training after the current
     step, with a checkpoint.
+
+    >>> events = cotrunk.train_events("run.toml", "runs/two", overrides=["train.max_steps=1"])
+    >>> [type(event).__name__ for event in events]
+    ['Started', 'Stepped', 'Evaluated', 'Saved', 'Finished']
     """
     from cotrunk.build.extensions import NO_EXTENSIONS
     from cotrunk.build.train import train_events as events_of_config
@@ -93,29 +145,32 @@ def load(
     which: str = "best",
     int8: bool = False,
     extensions: "Extensions | None" = None,
-) -> "Predictor":
-    """Load a trained run for prediction; warns if its training has not finished.
+) -> "TrainedModel":
+    """Load a trained run to predict, embed and evaluate; warns if its training has not finished.
 
-    ``int8``: 8-bit layers on the CPU, faster but less exact; ``cotrunk evaluate RUN --int8``
-    measures the difference.
+    ``which`` is ``best``, ``final`` or ``best-TASK``. ``int8``: 8-bit layers on the CPU, faster but
+    less exact.
+
+    >>> model = cotrunk.load("runs/one")
+    >>> model.predict_all(["A lovely film.", "So dull."])[1]["stars"].prediction in ("bad", "good")
+    True
+    >>> model.embed(["A lovely film."]).shape
+    (1, 32)
+    >>> model.evaluate("reviews.csv")["stars"].rows
+    40
+    >>> model.predict("star", ["A lovely film."])
+    Traceback (most recent call last):
+    cotrunk.errors.UserError: 'star' is not a task of this run; ...
     """
     from warnings import warn
 
     from cotrunk.build.extensions import NO_EXTENSIONS
-    from cotrunk.build.load import load_model
-    from cotrunk.infer.int8 import to_int8
-    from cotrunk.infer.predictor import Predictor
+    from cotrunk.build.trained_model import load_trained
     from cotrunk.runs.folder import unfinished
 
     if note := unfinished(Path(run), which):
         warn(note, stacklevel=2)
-    device = "cpu" if int8 else "auto"
-    model = load_model(
-        Path(run), which=which, device=device, extensions=extensions or NO_EXTENSIONS
-    )
-    if int8:
-        to_int8(model.network)
-    return Predictor(model)
+    return load_trained(Path(run), which=which, int8=int8, extensions=extensions or NO_EXTENSIONS)
 
 
 def compare(
@@ -124,20 +179,26 @@ def compare(
     *,
     margin: float = 0.01,
     extensions: "Extensions | None" = None,
-) -> "Comparison":
+) -> "ShownComparison":
     """Compare runs on their dev rows with a baseline: a run, or a folder of its seeds.
 
     ``runs`` are run folders, or folders with runs in them; the default baseline is the first run.
-    A difference below ``margin`` does not matter. ``.to_json()`` is what ``cotrunk compare --json``
-    prints.
+    A difference below ``margin`` does not matter. A notebook shows the result as tables;
+    ``.to_json()`` has everything.
+
+    >>> cotrunk.compare(["runs/one", "runs/two"]).tasks
+    ['stars']
     """
     from cotrunk.build.extensions import NO_EXTENSIONS
     from cotrunk.study.compare import compare as compare_runs
+    from cotrunk.study.shown import shown
 
     named = [runs] if isinstance(runs, str | Path) else runs
-    return compare_runs(
-        [Path(run) for run in named],
-        baseline=None if baseline is None else Path(baseline),
-        margin=margin,
-        kinds=(extensions or NO_EXTENSIONS).all_kinds,
+    return shown(
+        compare_runs(
+            [Path(run) for run in named],
+            baseline=None if baseline is None else Path(baseline),
+            margin=margin,
+            kinds=(extensions or NO_EXTENSIONS).all_kinds,
+        )
     )

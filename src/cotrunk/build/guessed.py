@@ -7,6 +7,8 @@ from pathlib import Path
 
 from cotrunk.config.settings import Encoder, TaskPart, Train
 from cotrunk.data.guess.tasks import GuessedTask, guess_tasks
+from cotrunk.errors import UserError
+from cotrunk.files import write_whole
 
 COMMENT_COLUMN = 31
 SHARING = [
@@ -38,6 +40,16 @@ def config_of_files(files: Sequence[Path], folder: Path) -> str:
         ],
     ]
     return "\n\n".join("\n".join(lines) for lines in blocks) + "\n"
+
+
+def write_config(files: Sequence[Path], path: Path | None) -> str:
+    """The text of a config for ``files``, written to ``path`` if one is given."""
+    if path is not None and path.exists():
+        raise UserError(f"{path}: already exists; choose another name, or remove it first")
+    text = config_of_files(files, path.parent if path else Path())
+    if path is not None:
+        write_whole(path, text.encode())
+    return text
 
 
 def _task(task: GuessedTask, folder: Path) -> list[str]:

@@ -44,14 +44,17 @@ def reading_of(
     *,
     label: str | None = None,
     skip_bad_rows: bool = False,
+    encoding: str | None = None,
 ) -> Reading:
-    """Files are read as those of the config are; ``label`` replaces the label column.
+    """Files are read as those of the config are, but for ``label`` and ``encoding`` if given.
 
     Where a file has the labels of several tasks, rows may lack some of them.
     """
     known = {task.name: source for task in tasks if (source := _known(model, task))}
     if label is not None:
         known = {name: replace(usual, label=label) for name, usual in known.items()}
+    if encoding is not None:
+        known = {name: replace(usual, encoding=encoding) for name, usual in known.items()}
     found: dict[str, list[Source]] = {name: [] for name in known}
     columns: dict[str, Sequence[str]] = {}
     errors = Errors()

@@ -16,7 +16,7 @@ from cotrunk.build.tasks import bound_tasks, tasks_of
 from cotrunk.config.settings import check_settings
 from cotrunk.data.batches.text import PairFormat, Template, template_of
 from cotrunk.data.reading.splits import Splits, splits_of
-from cotrunk.errors import UserError, shown
+from cotrunk.errors import UserError, option, shown
 from cotrunk.infer.model import Model
 from cotrunk.model.encoder.shape import Shape, shape_of_saved
 from cotrunk.model.sharing.network import Network
@@ -105,12 +105,12 @@ def _base(checkpoint: Checkpoint) -> Path:
 def _saved_network(run: RunFolder, which: str) -> Path:
     place = run.path / which
     if not re.fullmatch(r"final|best(-[A-Za-z0-9_-]+)?", which):
-        raise UserError(f"--which {which}: give best, final or best-TASK")
+        raise UserError(f"{option('which', which)}: give best, final or best-TASK")
     if not (place.is_dir() or place.with_name(f"{which}.old").is_dir()):
         if run.is_finished and which.startswith("best-"):
             why = "it was trained without train.keep_each = true, or has no such task"
         else:
-            why = "its training has not saved one yet; continue it with `cotrunk train --resume`"
+            why = f"its training has not saved one yet; continue it with {option('resume')}"
         raise UserError(f"{run.path} has no {which}/: {why}")
     return place
 

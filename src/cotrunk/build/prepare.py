@@ -32,10 +32,12 @@ from cotrunk.errors import Errors, UserError, plural
 from cotrunk.infer.model import Model
 from cotrunk.kinds.task import Task
 from cotrunk.learn.run import Interrupt, Run
+from cotrunk.learn.untrained import Untrained, untrained
 from cotrunk.model.encoder.shape import Shape, config_of_saved
 from cotrunk.model.sharing.network import Network
 from cotrunk.model.sharing.place import Place
 from cotrunk.model.weights.initial import initialise
+from cotrunk.model.weights.locate import place_of
 from cotrunk.model.weights.pretrained import Pretrained, find, load_tokenizer
 from cotrunk.progress import OnProgress, ignore_progress
 from cotrunk.runs.cost import Meter
@@ -119,6 +121,8 @@ def _prepare(
         max_seconds=settings.train.max_seconds,
         record=_record(settings, base, built.pretrained, read, network),
         splits=splits,
+        untrained=_untrained(settings, network),
+        keep_checkpoints=settings.train.keep_checkpoints,
         documents=_documents(saved, base, built.shape, built.tokenizer),
         notes=(
             *_notes(read, built.drawn, built.pretrained),
@@ -255,11 +259,22 @@ def _record(
     }
 
 
+def _untrained(settings: Settings, network: Network) -> Untrained:
+    """The parameters that no stage trains, and where they come from."""
+    trained, init_from = _trained_by_any(settings, network), settings.train.init_from
+    source = f'train.init_from = "{init_from}"' if init_from else place_of(settings.encoder.weights)
+    parameters = network.named_parameters()
+    return untrained(source, {name: found for name, found in parameters if name not in trained})
+
+
+def _trained_by_any(settings: Settings, network: Network) -> set[str]:
+    stages = settings.stages_of_training
+    return set[str]().union(*(trained_names(settings, stage, network) for stage in stages))
+
+
 def _parameters(settings: Settings, network: Network) -> dict[str, int]:
     """How many parameters the network has, and how many any stage trains."""
-    names = set[str]()
-    for train in settings.stages_of_training:
-        names |= trained_names(settings, train, network)
+    names = _trained_by_any(settings, network)
     sizes = {name: parameter.numel() for name, parameter in network.named_parameters()}
     return {"total": sum(sizes.values()), "trained": sum(sizes[name] for name in names)}
 

@@ -5,8 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from cotrunk.data.tokens.workers import cores
-from cotrunk.errors import UserError, plural
+from cotrunk.errors import UserError, option, plural, spelled
 from cotrunk.learn.run import Run
+from cotrunk.learn.untrained import DOCUMENT, Untrained, sha256_of, untrained
 from cotrunk.model.sharing.network import Network
 from cotrunk.model.weights.finite import not_finite
 from cotrunk.runs.checkpoint import Checkpoint
@@ -19,9 +20,12 @@ MAY_DIFFER = (
     "threads",
     "settings.train.threads",
     "settings.train.max_seconds",
+    "settings.train.keep_checkpoints",
     "environment",
 )
 """Entries of run.json that may differ in a resumed run."""
+SET = spelled(command="--set", python="override")
+OTHER_WEIGHTS = "encoder.weights: the files have changed"
 
 
 def refuse_foreign(folder: RunFolder) -> None:
@@ -38,19 +42,22 @@ def resumed(run: Run, before: object, *, force: bool) -> tuple[Run, Checkpoint |
     With ``force`` settings and data may differ, but not the network.
     """
     changes = list(differences(before, run.record))
+    start, warnings = run.folder.latest_good()
+    if start and changes == [OTHER_WEIGHTS]:
+        _refuse_other_source(run.network, start)
     if changes and not force:
         raise UserError(
-            "these settings differ from the run's own: give the same config and every --set "
-            "again, or --force to continue with the new ones:",
+            f"these settings differ from the run's own: give the same config and every {SET} "
+            f"again, or {option('force')} to continue with the new ones:",
             *changes,
         )
-    start, warnings = run.folder.latest_good()
     again: tuple[Path, ...] = ()
     if start and (lost := lost_networks(run.folder, start.documents["state"])):
         start, again, more = _before_loss(run.folder, start, lost, force=force)
         warnings += more
     record: Mapping[str, object] = run.record
     if start:
+        run, start = _completed(run, start)
         _refuse_another_network(run.network, start)
         if broken := not_finite(start.tensors("model")):
             raise UserError(f"{start.folder}: {broken}, so it cannot be resumed; start a new run")
@@ -65,6 +72,42 @@ def resumed(run: Run, before: object, *, force: bool) -> tuple[Run, Checkpoint |
         warnings=(*run.warnings, *warnings),
     )
     return going_on, start
+
+
+def _completed(run: Run, start: Checkpoint) -> tuple[Run, Checkpoint]:
+    """The checkpoint with the parameters that it left to their source, and the run to continue.
+
+    A parameter that the checkpoint holds may have been trained before, so the next one holds it.
+    """
+    _refuse_other_source(run.network, start)
+    now, left_out = run.network.state_dict(), _source_of(start).names
+    if gone := sorted(left_out - now.keys()):
+        raise _other_network(start, gone[0])
+    model = {**start.tensors("model"), **{name: now[name] for name in left_out}}
+    still = {name: now[name] for name in run.untrained.names & left_out}
+    going_on = replace(run, untrained=untrained(run.untrained.source, still))
+    return going_on, replace(start, loaded={**start.loaded, "model": model})
+
+
+def _refuse_other_source(network: Network, start: Checkpoint) -> None:
+    """The parameters that the checkpoint left out must be what they were when it was written."""
+    now, source = network.state_dict(), _source_of(start)
+    if source.names <= now.keys() and source.names:
+        found = sha256_of({name: now[name] for name in source.names})
+        if found != source.sha256:
+            raise UserError(
+                f"{start.folder} left {plural(len(source.names), 'frozen tensor')} to its source, "
+                f"{source.source}, which has changed since; restore it, or start a new run"
+            )
+
+
+def _source_of(start: Checkpoint) -> Untrained:
+    match start.documents.get(DOCUMENT):
+        case None:
+            return Untrained()
+        case {"source": str(source), "sha256": str(sha256), "tensors": [*names]}:
+            return Untrained(source, frozenset(map(str, names)), sha256)
+    raise UserError(f"{start.folder}/{DOCUMENT}.json was not written by `cotrunk train`")
 
 
 def _before_loss(
@@ -83,7 +126,7 @@ def _before_loss(
         raise UserError(
             *(
                 f"{each.why}; it was of step {each.step}, and the checkpoints are newer: restore "
-                "it, or give --force to keep the best network from here on"
+                f"it, or give {option('force')} to keep the best network from here on"
                 for each in lost
             )
         )
@@ -106,6 +149,8 @@ def differences(before: object, now: object, place: str = "") -> Iterator[str]:
     elif before != now and before and now and place.startswith("data."):
         _, split, task = place.split(".")
         yield f"tasks.{task}.{split}: the file has changed"
+    elif before != now and before and now and place == "weights":
+        yield OTHER_WEIGHTS
     elif before != now:
         was, is_now = ("not set" if x is None else repr(x) for x in (before, now))
         yield f"{place.removeprefix('settings.')}: was {was}, is now {is_now}"
@@ -119,10 +164,14 @@ def _refuse_another_network(network: Network, start: Checkpoint) -> None:
     )
     different = [name for name in {**before, **now} if before.get(name) != now.get(name)]
     if different:
-        raise UserError(
-            f"{start.folder} has a different network ({different[0]} differs), which --force does "
-            "not allow; start a new run from this one with train.init_from"
-        )
+        raise _other_network(start, different[0])
+
+
+def _other_network(start: Checkpoint, parameter: str) -> UserError:
+    return UserError(
+        f"{start.folder} has a different network ({parameter} differs), which "
+        f"{option('force')} does not allow; start a new run from this one with train.init_from"
+    )
 
 
 def _threads_of(record: object) -> int | None:
@@ -137,7 +186,7 @@ def _other_threads(before: int, run: Run) -> list[str]:
     now = run.record["threads"]
     if now == before or next(run.network.parameters()).device.type != "cpu":
         return []
-    advice = f"; --set train.threads={before} avoids that" if before <= cores() else ""
+    advice = f"; train.threads = {before} avoids that" if before <= cores() else ""
     return [
         f"the run was trained with {plural(before, 'thread')}, now with {now}: the last digits of "
         f"its results may differ from those of an uninterrupted run{advice}"

@@ -7,12 +7,11 @@ from typing import Any
 from warnings import warn
 
 from cotrunk.build.extensions import NO_EXTENSIONS, Extensions
-from cotrunk.build.load import load_model
 from cotrunk.build.prepare import prepare
 from cotrunk.build.resume import refuse_foreign, resumed
+from cotrunk.build.trained_model import TrainedModel, load_trained
 from cotrunk.config.settings import Settings, read_settings
-from cotrunk.errors import UserError
-from cotrunk.infer.predictor import Predictor
+from cotrunk.errors import UserError, option
 from cotrunk.learn.loop import train as train_network
 from cotrunk.learn.run import Interrupt, Run
 from cotrunk.progress import OnProgress, ignore_progress
@@ -41,11 +40,9 @@ class TrainedRun:
     cost: Cost
     extensions: Extensions = NO_EXTENSIONS
 
-    def load(self, *, which: str = "best") -> Predictor:
-        """A predictor with the trained network."""
-        return Predictor(
-            load_model(self.folder, which=which, device="auto", extensions=self.extensions)
-        )
+    def load(self, *, which: str = "best") -> TrainedModel:
+        """The trained network, to predict, embed and evaluate."""
+        return load_trained(self.folder, which=which, extensions=self.extensions)
 
 
 def train(
@@ -165,7 +162,10 @@ def train_settings(
 
 def refuse_force_alone(*, force: bool, resume: bool) -> None:
     if force and not resume:
-        raise UserError("--force only works with --resume: it resumes a run with changed settings")
+        raise UserError(
+            f"{option('force')} only works with {option('resume')}: "
+            "it resumes a run with changed settings"
+        )
 
 
 def warnings_of(event: Event) -> list[str]:

@@ -80,6 +80,10 @@ def _command(name: str) -> Callable[[Namespace], object]:
             from cotrunk.cli.export import export_run as run
         case "report":
             from cotrunk.cli.report import report as run
+        case "weights":
+            from cotrunk.cli.weights import weights as run
+        case "completion":
+            from cotrunk.cli.completion import completion as run
     return run
 
 

@@ -55,6 +55,8 @@ def parser() -> argparse.ArgumentParser:
     _add_compare(commands)
     _add_report(commands)
     _add_export(commands)
+    _add_weights(commands)
+    _add_completion(commands)
     return top
 
 
@@ -219,6 +221,7 @@ def _add_evaluate(commands: Commands) -> None:
     evaluate.add_argument(
         "--skip-bad-rows", action="store_true", help="skip and count bad rows instead of stopping"
     )
+    evaluate.add_argument("--encoding", metavar="E", help="of the files; default: that of the task")
     evaluate.add_argument(
         "--detail",
         action="store_true",
@@ -334,6 +337,18 @@ def _add_export(commands: Commands) -> None:
         action="store_true",
         help="low-rank adapters as a peft adapter instead of merged, for --to transformers",
     )
+
+
+def _add_weights(commands: Commands) -> None:
+    weights = _command(commands, "weights", "fetch pretrained weights, verified by hash")
+    weights.add_argument("name", metavar="NAME", help="minilm, or a Hugging Face id")
+
+
+def _add_completion(commands: Commands) -> None:
+    summary = "print a script that completes commands and options in a shell"
+    completion = _command(commands, "completion", summary)
+    completion.add_argument("shell", choices=("bash", "zsh", "fish"))
+    completion.epilog = 'bash: add to ~/.bashrc: eval "$(cotrunk completion bash)"'
 
 
 def _set(command: argparse.ArgumentParser) -> None:

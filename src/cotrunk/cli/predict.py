@@ -16,8 +16,7 @@ from cotrunk.cli.outputs import refuse_bad_target
 from cotrunk.cli.terminal import progress
 from cotrunk.cli.terminal.output import Document, say
 from cotrunk.cli.terminal.signals import terminable
-from cotrunk.cli.trained import chosen_tasks, load_run, naming_the_option
-from cotrunk.data.reading.encodings import wrong_encoding
+from cotrunk.cli.trained import chosen_tasks, load_run, naming_the_option, refuse_encoding
 from cotrunk.data.reading.examples import Rows, Source
 from cotrunk.data.reading.files import BOM
 from cotrunk.data.reading.mixed import columns_in, is_mixed, rows_without_texts
@@ -36,8 +35,8 @@ BEGINNINGS = {b"{": ".jsonl", b"PAR1": ".parquet"}
 
 
 def predict(arguments: Namespace) -> Document:
-    if arguments.encoding is not None and (why := wrong_encoding(arguments.encoding)):
-        raise UserError(f"--encoding {arguments.encoding}: {why}")
+    if arguments.encoding is not None:
+        refuse_encoding(arguments.encoding)
     model = load_run(Path(arguments.folder), arguments)
     if arguments.int8:
         to_int8(model.network)

@@ -8,6 +8,7 @@ from pathlib import Path
 from cotrunk.build.corpora import corpora_of, read_corpora
 from cotrunk.build.labelled import LabelledFile, Reading, reading_of
 from cotrunk.cli.terminal import progress
+from cotrunk.cli.trained import refuse_encoding
 from cotrunk.data.reading.examples import Source
 from cotrunk.data.reading.files import KNOWN
 from cotrunk.data.tokens.cache import Corpus, load_or_hold_corpus
@@ -46,6 +47,10 @@ def refuse_options(arguments: Namespace, files: Sequence[str]) -> None:
             f"--split {arguments.split}: names files of the config, but {files[0]} is given; "
             "remove one of them"
         )
+    if arguments.encoding is not None:
+        refuse_encoding(arguments.encoding)
+        if not files:
+            raise UserError("--encoding: is that of a file; give the file after the run")
     if arguments.label is None:
         return
     if not files:
@@ -94,6 +99,7 @@ def rows_of_files(
         files,
         label=arguments.label,
         skip_bad_rows=arguments.skip_bad_rows,
+        encoding=arguments.encoding,
     )
     named = [(tasks[name], sources) for name, sources in reading.sources.items()]
     with progress.counting() as counter:

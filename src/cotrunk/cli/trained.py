@@ -8,9 +8,10 @@ from pathlib import Path
 
 from cotrunk.build.load import load_model
 from cotrunk.cli.terminal.output import note_unfinished
+from cotrunk.data.reading.encodings import wrong_encoding
 from cotrunk.errors import UserError, did_you_mean
 from cotrunk.infer.model import Model
-from cotrunk.runs.checkpoint import CheckpointError
+from cotrunk.runs.checkpoint import CheckpointError, damages
 
 
 def load_run(folder: Path, arguments: Namespace, *, device: str | None = None) -> Model:
@@ -20,7 +21,10 @@ def load_run(folder: Path, arguments: Namespace, *, device: str | None = None) -
         return load_model(folder, which=arguments.which, device=device)
     except CheckpointError as error:
         other = "final" if arguments.which == "best" else "best"
-        raise UserError(f"{error}; try --which {other}, or train again") from None
+        # They may be hard links of the same files.
+        is_intact = (folder / other).is_dir() and not damages(folder / other)[1]
+        advice = f"try --which {other}, or train again" if is_intact else "train it again"
+        raise UserError(f"{error}; {advice}") from None
 
 
 def chosen_tasks(names: Sequence[str], known: Sequence[str]) -> list[str]:
@@ -30,6 +34,12 @@ def chosen_tasks(names: Sequence[str], known: Sequence[str]) -> list[str]:
         hint = did_you_mean(unknown[0], known)
         raise UserError(f"--task {unknown[0]}: must be one of {', '.join(known)}{hint}")
     return list(dict.fromkeys(names or known))
+
+
+def refuse_encoding(name: str) -> None:
+    """Of --encoding."""
+    if why := wrong_encoding(name):
+        raise UserError(f"--encoding {name}: {why}")
 
 
 @contextmanager

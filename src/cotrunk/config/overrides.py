@@ -4,7 +4,7 @@ import tomllib
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from cotrunk.errors import UserError, did_you_mean
+from cotrunk.errors import UserError, did_you_mean, spelled
 from cotrunk.numbers import exact_float
 
 Keys = tuple[str, ...]
@@ -26,17 +26,21 @@ def _apply(raw: dict[str, Any], change: str) -> Keys:
     key, sign, value = change.partition("=")
     path = tuple(key.strip().split("."))
     if not sign or not all(path):
-        raise UserError(f"--set {change}: write key=value, for example --set train.epochs=2")
+        raise UserError(f"{_set(change)}: write key=value, for example {_set('train.epochs=2')}")
     try:
         read = tomllib.loads(f"value = {value.strip()}", parse_float=exact_float)["value"]
     except tomllib.TOMLDecodeError:
         read = value.strip()
     except ValueError as error:
-        raise UserError(f"--set {change}: {error}; write 0 or a larger number") from None
+        raise UserError(f"{_set(change)}: {error}; write 0 or a larger number") from None
     try:
         return set_value(raw, path, read)
     except UserError as error:
-        raise UserError(f"--set {change}: {error}") from None
+        raise UserError(f"{_set(change)}: {error}") from None
+
+
+def _set(change: str) -> str:
+    return spelled(command=f"--set {change}", python=f"overrides=[{change!r}]")
 
 
 def set_value(raw: dict[str, Any], path: Keys, value: Any) -> Keys:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from cotrunk.config.findings import DEVICE, NAME, findings, rule
 from cotrunk.config.kinds import Kinds, kind_findings, wrong_keep
 from cotrunk.config.overrides import Keys, apply_changes, is_changed, remove_keys
-from cotrunk.errors import UserError, did_you_mean
+from cotrunk.errors import UserError, did_you_mean, spelled
 from cotrunk.kinds import KINDS
 from cotrunk.numbers import exact_float
 
@@ -185,6 +185,7 @@ class Train(Part):
     checkpoint: Literal["epoch", "never"] | Positive = "epoch"
     keep: str = "official"
     keep_each: bool = False
+    keep_checkpoints: Positive = 2
     early_stopping: Positive | None = None
     ema: Share | None = None
     regularize: Literal["none", "r-drop", "smart"] = "none"
@@ -214,8 +215,13 @@ class Settings(Part):
         return [Train.model_validate({**raw, **changes}) for changes in self.stages or [{}]]
 
 
-ONCE_PER_RUN = ("device", "init_from", "keep", "max_seconds", "seed", "split_seed", "threads")
+ONCE_PER_RUN = (
+    "device", "init_from", "keep", "keep_checkpoints", "max_seconds", "seed", "split_seed",
+    "threads",
+)  # fmt: skip
 """Keys of [train] that a stage cannot change."""
+CHANGED_BY = spelled(command="--set ", python="overrides: ")
+REPLACE_STAGES = spelled(command="--set 'stages=[...]'", python="overrides=['stages=[...]']")
 
 
 def read_settings(
@@ -242,7 +248,8 @@ def read_raw(path: Path) -> dict[str, Any]:
         text = content.decode()
     except FileNotFoundError:
         beside = [other.name for other in path.parent.glob("*.toml")]
-        start = f"; `cotrunk init -o {path}` creates one"
+        python = f"`cotrunk.init(files, {str(path)!r})` creates one"
+        start = "; " + spelled(command=f"`cotrunk init -o {path}` creates one", python=python)
         hint = did_you_mean(path.name, beside, likeness=0.8) or start
         raise UserError(f"{path}: no such file{hint}") from None
     except IsADirectoryError:
@@ -262,7 +269,7 @@ def check_settings(
     *,
     place: str,
     changed: Collection[Keys] = (),
-    changed_by: str = "--set ",
+    changed_by: str = CHANGED_BY,
     kinds: Kinds = KINDS,
 ) -> Settings:
     """Errors are reported at ``place``, or at ``changed_by`` for keys that were ``changed``."""
@@ -316,7 +323,7 @@ def _idle_changes(changed: Collection[Keys], settings: Settings, changed_by: str
     idle = settings.train.model_fields_set.intersection(*named)
     return [
         f"{changed_by}train.{key} has no effect: every stage sets its own {key}; "
-        "change it in the file, or replace the stages (--set 'stages=[...]')"
+        f"change it in the file, or replace the stages ({REPLACE_STAGES})"
         for key in sorted(idle)
         if is_changed(("train", key), changed)
     ]

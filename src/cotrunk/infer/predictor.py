@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
@@ -18,9 +18,10 @@ from cotrunk.data.reading.refusal import LISTED
 from cotrunk.data.reading.splits import Text
 from cotrunk.data.tokens.encoded import BETWEEN_WORDS, encode
 from cotrunk.data.tokens.tokenise import Tokeniser
-from cotrunk.errors import UserError, did_you_mean, shown
+from cotrunk.errors import UserError, did_you_mean, plural, shown
 from cotrunk.files import without_nan
 from cotrunk.infer.batching import outputs, row_tokens
+from cotrunk.infer.embedding import embed, task_to_embed
 from cotrunk.infer.model import Model
 from cotrunk.kinds import Answer
 from cotrunk.kinds.rows import LoadedRows
@@ -55,17 +56,51 @@ class Predictor:
         For a task that reads words, a text is a list of words, or a string to split at spaces.
         Texts must not be empty; all bad rows are reported at once.
         """
-        if task not in list(self.tasks):  # a list, because the name may be unhashable
-            hint = did_you_mean(str(task), self.tasks)
-            known = ", ".join(self.tasks)
-            raise UserError(f"{task!r} is not a task of this run; tasks are {known}{hint}")
+        _refuse_unknown(task, self.tasks)
         if not self.tasks[task].labels.can_answer:
             raise UserError(f"task {task} is only for training: it makes no predictions")
-        if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
-            raise UserError(
-                f"texts must be a list; found {shown(texts)}; write predict(task, [text])"
-            )
-        return self.answer_rows([task], _checked(self.tasks[task], list(texts)))[task]
+        rows = dict(enumerate(_listed(texts, "predict(task, [text])")))
+        return self.answer_rows([task], _checked(self.tasks[task], rows))[task]
+
+    def predict_all(
+        self, texts: Sequence[str | tuple[str, str]], *, tasks: Sequence[str] | None = None
+    ) -> list[dict[str, Answer]]:
+        """The answers of all tasks for each text or pair, in one pass over what the tasks share.
+
+        Texts are answered by the tasks that read one text, pairs by those that read pairs. Tasks
+        that read words split a text at spaces, and take a pass of their own.
+        """
+        for task in tasks or ():
+            _refuse_unknown(task, self.tasks)
+        chosen = [name for name in tasks or self.tasks if self.tasks[name].labels.can_answer]
+        rows = [_row(text) for text in _listed(texts, "predict_all([text])")]
+        alike: dict[tuple[int, bool], list[str]] = {}
+        for name in chosen:
+            read = self.tasks[name]
+            alike.setdefault((read.texts, read.labels.reads_words), []).append(name)
+        _refuse_unread(rows, {texts for texts, _ in alike})
+        found: list[dict[str, Answer]] = [{} for _ in rows]
+        for (wanted, _), names in alike.items():
+            mine = {number: row for number, row in enumerate(rows) if len(row) == wanted}
+            given = {number: row[0] if wanted == 1 else row for number, row in mine.items()}
+            answers = self.answer_rows(names, _checked(self.tasks[names[0]], given))
+            for name, of_rows in answers.items():
+                for number, answer in zip(mine, of_rows, strict=True):
+                    found[number][name] = answer
+        return [{name: row[name] for name in chosen if name in row} for row in found]
+
+    def embed(self, texts: Sequence[str], *, task: str | None = None) -> np.ndarray:
+        """One vector for each text, as the head of ``task`` reads it: [texts, width].
+
+        ``task`` can be left out where all tasks share the encoder.
+        """
+        if task is not None:
+            _refuse_unknown(task, self.tasks)
+        rows = [(text,) for text in _listed(texts, "embed([text])")]
+        wrong = {n: fault for n, (text,) in enumerate(rows) if (fault := text_fault(text, "text"))}
+        _refuse_faults([f"texts[{number}]: {fault}" for number, fault in wrong.items()])
+        chosen = task_to_embed(self.model, task)
+        return embed(self.model, list(self._read(rows, words=False).pieces), chosen)
 
     def answer_rows(
         self, tasks: Sequence[str], rows: Sequence[tuple[Text, ...]]
@@ -113,24 +148,54 @@ def _parts(values: np.ndarray, lengths: np.ndarray) -> list[np.ndarray]:
     return np.split(values, np.cumsum(lengths)[:-1]) if len(lengths) else []
 
 
-def _checked(task: Task, texts: Sequence[object]) -> list[tuple[Text, ...]]:
-    """The caller's rows as tuples of valid texts."""
-    rows: list[tuple[Any, ...]]
+def _refuse_unknown(task: str, tasks: Mapping[str, Task]) -> None:
+    if task not in list(tasks):  # a list, because the name may be unhashable
+        hint = did_you_mean(str(task), tasks)
+        known = ", ".join(tasks)
+        raise UserError(f"{task!r} is not a task of this run; tasks are {known}{hint}")
+
+
+def _listed(texts: object, example: str) -> list[Any]:
+    if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
+        raise UserError(f"texts must be a list; found {shown(texts)}; write {example}")
+    return list(texts)
+
+
+def _refuse_unread(rows: Sequence[tuple[Any, ...]], read: Collection[int]) -> None:
+    """Rows that no task could answer."""
+    wanted = " or ".join("one text" if count == 1 else "a pair" for count in sorted(read))
+    _refuse_faults(
+        [
+            f"texts[{number}]: the tasks read {wanted} per row; found {plural(len(row), 'value')}"
+            for number, row in enumerate(rows)
+            if len(row) not in read
+        ]
+    )
+
+
+def _checked(task: Task, texts: Mapping[int, object]) -> list[tuple[Text, ...]]:
+    """The caller's rows, by number, as tuples of valid texts."""
+    rows: dict[int, tuple[Any, ...]]
     if task.labels.reads_words:
-        rows = [(as_words(_plain(text)),) for text in texts]
+        rows = {number: (as_words(_plain(text)),) for number, text in texts.items()}
     else:
-        rows = [_row(text) for text in texts]
-    wrong = [
-        f"texts[{number}]{fault}"
-        for number, row in enumerate(rows)
-        for fault in _row_faults(task, row)
-    ]
+        rows = {number: _row(text) for number, text in texts.items()}
+    _refuse_faults(
+        [
+            f"texts[{number}]{fault}"
+            for number, row in rows.items()
+            for fault in _row_faults(task, row)
+        ]
+    )
+    return list(rows.values())
+
+
+def _refuse_faults(wrong: Sequence[str]) -> None:
     if wrong:
         more = [f"texts: there are more; only the first {LISTED} are listed"] * (
             len(wrong) > LISTED
         )
         raise UserError(*wrong[:LISTED], *more)
-    return rows
 
 
 def _plain(given: Any) -> Any:

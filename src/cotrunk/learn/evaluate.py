@@ -1,7 +1,7 @@
 """Evaluation on the dev rows, and saving the networks that score best."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,8 @@ def evaluate(run: Run, stage: Stage, progress: Progress) -> Evaluated:
         keep_evaluated(run, run.folder.best, evaluation, outputs, progress.chosen)
     for task in _newly_best(progress, scores):
         if stage.keep_each:
-            keep_evaluated(run, run.folder.best_of(task), evaluation, outputs, progress.chosen)
+            place, beside = run.folder.best_of(task), [run.folder.best]
+            keep_evaluated(run, place, evaluation, outputs, progress.chosen, beside=beside)
     _record(run, evaluation)
     findings = _findings(run, kinds, outputs)
     run.folder.append_findings(progress.step, findings)
@@ -92,14 +93,25 @@ def _evaluation(
     )
 
 
-def keep(run: Run, place: Path, chosen: Chosen) -> None:
-    """Save the network without scores."""
+def keep(run: Run, place: Path, chosen: Chosen, *, beside: Sequence[Path] = ()) -> None:
+    """Save the network without scores; it shares equal files with those ``beside`` it."""
     with run.meter.phase("save"):
-        write_checkpoint(place, tensors=_network_tensors(run), documents=_documents(run, chosen))
+        write_checkpoint(
+            place,
+            tensors=_network_tensors(run),
+            documents=_documents(run, chosen),
+            beside=beside,
+        )
 
 
 def keep_evaluated(
-    run: Run, place: Path, evaluation: Evaluation, outputs: Outputs, chosen: Chosen
+    run: Run,
+    place: Path,
+    evaluation: Evaluation,
+    outputs: Outputs,
+    chosen: Chosen,
+    *,
+    beside: Sequence[Path] = (),
 ) -> None:
     """Save the network with its scores and what they were computed from."""
     scored = {DOCUMENT: without_nan(evaluation.document())}
@@ -108,6 +120,7 @@ def keep_evaluated(
             place,
             tensors={**_network_tensors(run), "dev": _dev_tensors(run, outputs)},
             documents={**_documents(run, chosen), **scored},
+            beside=beside,
         )
 
 

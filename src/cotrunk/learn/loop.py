@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Generator
+from pathlib import Path
 
 from cotrunk.errors import UserError
 from cotrunk.learn.evaluate import evaluate, keep, save_again
@@ -58,9 +59,9 @@ def _train_stages(
             _enter_next(stage, progress)
     assert stage is not None
     with averaged(stage):
-        keep(run, run.folder.final, progress.chosen)
+        keep(run, run.folder.final, progress.chosen, beside=[run.folder.best])
         if progress.best_step < 0:  # never evaluated: the last is also the best
-            keep(run, run.folder.best, progress.chosen)
+            keep(run, run.folder.best, progress.chosen, beside=[run.folder.final])
 
 
 def train_stage(run: Run, stage: Stage, progress: Progress, *, begun: float) -> Generator[Event]:
@@ -79,7 +80,7 @@ def train_stage(run: Run, stage: Stage, progress: Progress, *, begun: float) -> 
                 yield evaluated
             if progress.step != saved and _is_due(stage.checkpoint, stage, progress.step, over):
                 with run.meter.phase("save"):
-                    place = save(stage, run.folder, progress)
+                    place = _save(run, stage, progress)
                 saved = progress.step
                 yield Saved(progress.step, place)
             if over:
@@ -92,8 +93,12 @@ def train_stage(run: Run, stage: Stage, progress: Progress, *, begun: float) -> 
     except Interrupted:
         if progress.step != saved:
             with run.meter.phase("save"):
-                save(stage, run.folder, progress)
+                _save(run, stage, progress)
         raise
+
+
+def _save(run: Run, stage: Stage, progress: Progress) -> Path:
+    return save(stage, run.folder, progress, untrained=run.untrained, keep=run.keep_checkpoints)
 
 
 def _refuse_past_the_end(run: Run, progress: Progress) -> None:
@@ -111,7 +116,7 @@ def _make_stage(run: Run, number: int, before: Stage | None, progress: Progress)
             return run.make_stage(run, number)
     except Interrupted:
         if before:
-            save(before, run.folder, progress)
+            _save(run, before, progress)
         raise
 
 

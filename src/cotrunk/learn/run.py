@@ -9,6 +9,7 @@ from cotrunk.data.batches.text import PairFormat, Template
 from cotrunk.data.reading.splits import Splits
 from cotrunk.data.tokens.cache import Corpus
 from cotrunk.learn.stage import Stage
+from cotrunk.learn.untrained import Untrained
 from cotrunk.model.sharing.network import Network
 from cotrunk.progress import OnProgress, ProgressUpdate, ignore_progress
 from cotrunk.runs.cost import Meter
@@ -42,7 +43,8 @@ class Run:
     earlier stages trained. ``record`` becomes run.json; ``documents`` are saved with every network.
     ``keep`` names the score that selects the best network. ``meter`` measures what the run costs.
     ``splits``: the texts that were taken out of the training files; saved with every network, so
-    that it can be evaluated on them. ``save_again`` are saved networks that are lost and have the
+    that it can be evaluated on them. ``untrained``: parameters that checkpoints leave out.
+    ``save_again`` are saved networks that are lost and have the
     weights of the checkpoint to resume from.
     """
 
@@ -61,6 +63,8 @@ class Run:
     documents: Mapping[str, object]
     meter: Meter
     splits: Splits | None = None
+    untrained: Untrained = field(default_factory=Untrained)
+    keep_checkpoints: int = 2
     save_again: tuple[Path, ...] = ()
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()

@@ -18,6 +18,7 @@ from cotrunk.learn.guards import GradientWatch
 from cotrunk.learn.loss_weighting import LossWeighting
 from cotrunk.learn.optimizer import load_optimizer_state, optimizer_state, start_average
 from cotrunk.learn.regularize import Regularizer
+from cotrunk.learn.untrained import DOCUMENT, Untrained
 from cotrunk.model.sharing.network import Network
 from cotrunk.model.weights.finite import not_finite
 from cotrunk.runs.checkpoint import Checkpoint
@@ -106,8 +107,10 @@ class Progress:
         return all(self.is_done(task, stage) for task in stage.stopping)
 
 
-def save(stage: Stage, run: RunFolder, progress: Progress) -> Path:
-    """Write everything that a bit-identical resume needs."""
+def save(
+    stage: Stage, run: RunFolder, progress: Progress, *, untrained: Untrained, keep: int
+) -> Path:
+    """Write everything that a bit-identical resume needs; ``keep`` this many checkpoints."""
     metrics = run.metrics_entry()
     state = {
         "step": progress.step,
@@ -123,13 +126,16 @@ def save(stage: Stage, run: RunFolder, progress: Progress) -> Path:
     }
     surgery = stage.surgery.state if stage.surgery else {}
     tensors = {
-        "model": tensors_of(stage.network),
+        "model": untrained.left_out(tensors_of(stage.network)),
         "optimizer": optimizer_state(stage.optimizer, stage.trained),
         "surgery": {f"{unit} {key}": t for unit, s in surgery.items() for key, t in s.items()},
         "loss_weighting": stage.loss_weighting.state(),
         "average": stage.average,
     }
-    return run.save_step(progress.step, tensors, {"state": state})
+    documents: dict[str, object] = {"state": state}
+    if untrained.names:
+        documents[DOCUMENT] = untrained.document()
+    return run.save_step(progress.step, tensors, documents, keep=keep)
 
 
 def progress_of(checkpoint: Checkpoint) -> Progress:

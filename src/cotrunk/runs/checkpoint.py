@@ -59,8 +59,17 @@ class Checkpoint:
         return self.loaded[name]
 
 
-def write_checkpoint(folder: Path, *, tensors: Tensors, documents: Mapping[str, object]) -> None:
-    """Write ``tensors[k]`` to k.safetensors and ``documents[k]`` to k.json, all or nothing."""
+def write_checkpoint(
+    folder: Path,
+    *,
+    tensors: Tensors,
+    documents: Mapping[str, object],
+    beside: Sequence[Path] = (),
+) -> None:
+    """Write ``tensors[k]`` to k.safetensors and ``documents[k]`` to k.json, all or nothing.
+
+    Files that are equal in a checkpoint ``beside`` it become hard links, to take their space once.
+    """
     from safetensors.torch import save_file
 
     texts = {f"{name}.json": to_json(document) for name, document in documents.items()}
@@ -79,7 +88,7 @@ def write_checkpoint(folder: Path, *, tensors: Tensors, documents: Mapping[str, 
             (growing / name).write_bytes(text)
         for name, named in tensors.items():
             save_file(dict(named), growing / f"{name}.safetensors")
-        _seal(growing)
+        _seal(growing, beside)
         if folder.exists():
             shutil.rmtree(old, ignore_errors=True)
             folder.rename(old)
@@ -198,8 +207,8 @@ def identity(place: Path) -> tuple[Path, int, int]:
     return place, stat.st_ino, stat.st_mtime_ns  # inodes may be reused
 
 
-def _seal(folder: Path) -> None:
-    files = {}
+def _seal(folder: Path, beside: Sequence[Path]) -> None:
+    files: dict[str, dict[str, str | int]] = {}
     readable_as_folder = (
         folder.stat().st_mode & 0o666
     )  # safetensors writes files that only the owner can read
@@ -207,9 +216,27 @@ def _seal(folder: Path) -> None:
         path.chmod(readable_as_folder)
         files[path.name] = {"sha256": file_sha256(path), "bytes": path.stat().st_size}
         sync(path)
+    for other in beside:
+        _link_equal(folder, {name: str(entry["sha256"]) for name, entry in files.items()}, other)
     (folder / MANIFEST).write_bytes(to_json({"format": FORMAT, "files": files}))
     sync(folder / MANIFEST)
     sync(folder)
+
+
+def _link_equal(folder: Path, sums: Mapping[str, str], other: Path) -> None:
+    """Hard links to the equal files of another checkpoint; the copies stay where none can be made.
+
+    What it recorded is not enough: its files may be damaged.
+    """
+    link = folder / "link"
+    try:
+        recorded, _ = _compared(other)
+        for name, sha256 in sums.items():
+            if recorded.get(name) == sha256 == file_sha256(other / name):
+                link.hardlink_to(other / name)
+                link.replace(folder / name)
+    except (OSError, CheckpointDamaged):
+        link.unlink(missing_ok=True)
 
 
 def _read(folder: Path, endings: Sequence[str]) -> Checkpoint:

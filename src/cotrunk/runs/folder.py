@@ -26,7 +26,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
 
-from cotrunk.errors import UserError
+from cotrunk.errors import UserError, option
 from cotrunk.files import read_regular, sync, without_nan, write_whole
 from cotrunk.runs.checkpoint import (
     MAX_DOCUMENT_BYTES,
@@ -102,7 +102,8 @@ class RunFolder:
         if run.settings.exists():
             with run.lock():  # a run in progress gets its own error
                 raise UserError(
-                    f"{path} already has a run; continue it with --resume, or give another folder"
+                    f"{path} already has a run; continue it with {option('resume')}, "
+                    "or give another folder"
                 )
         if others := run._existing_files():
             raise UserError(
@@ -214,7 +215,7 @@ class RunFolder:
         if has_changed(self.metrics):
             raise CheckpointError(
                 f"{self.metrics} was changed by another program: it no longer begins with what "
-                "the last checkpoint recorded; restore the file and continue with --resume"
+                "the last checkpoint recorded; restore the file and resume the run"
             )
         return entry_of(self.metrics)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
 
-from cotrunk.errors import UserError
+from cotrunk.errors import UserError, option
 from cotrunk.kinds import KINDS
 from cotrunk.kinds.influence import OverRows
 from cotrunk.study.alone import transfers
@@ -44,7 +44,7 @@ def compare(
     below it do not matter.
     """
     if not 0 < margin < 1:
-        raise UserError(f"--margin {margin:g}: must be between 0 and 1, as in 0.01")
+        raise UserError(f"{option('margin', margin)}: must be between 0 and 1, as in 0.01")
     first = [baseline] if baseline else []
     records, broken = read_runs(find_runs([*first, *runs]), kinds=kinds)
     broken += [Broken(record.path, no_scores(record)) for record in records if not record.tasks]
@@ -97,7 +97,7 @@ def _baseline(groups: Sequence[RunGroup], named: Path, broken: Sequence[Broken])
     chosen = {path.resolve() for path in find_runs([named])}
     for run in broken:
         if run.path.resolve() in chosen:
-            raise UserError(f"--baseline {named}: {run.path}: {run.why}")
+            raise UserError(f"{option('baseline', str(named))}: {run.path}: {run.why}")
     base = [
         group
         for group in groups
@@ -106,8 +106,8 @@ def _baseline(groups: Sequence[RunGroup], named: Path, broken: Sequence[Broken])
     if len(base) > 1:
         plans = ", ".join(str(group.runs[0].path) for group in base[:4])
         raise UserError(
-            f"--baseline {named}: has runs of {len(base)} different settings ({plans}); "
-            "give one run, or a folder whose runs differ in train.seed only"
+            f"{option('baseline', str(named))}: has runs of {len(base)} different settings "
+            f"({plans}); give one run, or a folder whose runs differ in train.seed only"
         )
     return base[0]
 

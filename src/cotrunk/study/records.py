@@ -21,7 +21,7 @@ from cotrunk.runs.sizes import sizes
 Kinds = Mapping[str, type[Kind]]
 OVERALL = ("official", "mean")
 SEED = "train.seed"
-WITHOUT_EFFECT = ("train.threads", "train.checkpoint")
+WITHOUT_EFFECT = ("train.threads", "train.checkpoint", "train.keep_checkpoints")
 """Settings that do not change what is learned, so runs that differ in them are one plan."""
 
 

