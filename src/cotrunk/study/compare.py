@@ -1,6 +1,6 @@
 """Runs side by side: scores, differences to a baseline, and cost."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
 
