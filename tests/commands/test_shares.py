@@ -61,3 +61,22 @@ def test_a_share_that_cannot_be_is_refused_in_one_line(cotrunk, toy, changes, ke
     assert said.code == 2
     (line,) = said.err.splitlines()
     assert key in line
+
+
+def test_runs_of_some_tasks_of_a_file_can_be_compared_with_runs_of_all(cotrunk, tmp_path):
+    rows = [f"word{n} is number {n},{n % 2},{n % 3}" for n in range(80)]
+    (tmp_path / "all.csv").write_text("\n".join(["text,odd,third", *rows]) + "\n")
+    tasks = {"odd": 2, "third": 3}
+    for name, chosen in {"both": tasks, "one": {"odd": 2}}.items():
+        parts = [
+            f'[tasks.{task}]\nkind = "classes"\nclasses = {classes}\ntext = ["text"]\n'
+            f'label = "{task}"\ntrain = "all.csv"\ndev = 0.2\n'
+            for task, classes in chosen.items()
+        ]
+        head = '[encoder]\nweights = "random:tiny"\n[train]\nmax_steps = 1\n'
+        (tmp_path / f"{name}.toml").write_text(head + "".join(parts))
+        said = cotrunk("train", tmp_path / f"{name}.toml", "--out", tmp_path / name)
+        assert said.code == 0, said.err
+    said = cotrunk("compare", tmp_path / "both", tmp_path / "one", "--json")
+    assert said.code == 0, said.err
+    assert [each["task"] for each in said.document["differences"]] == ["odd"]

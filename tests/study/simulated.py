@@ -5,6 +5,7 @@ each seed. A seed also has a skill of its own, so its score over all rows varies
 """
 
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 
@@ -46,7 +47,12 @@ class World:
     def truth(self, skill=1.0):
         """The score of a network of this skill on very many rows."""
         many = replace(self, rows=400_000, seeds=1, seed_noise=0.0, skills=(skill, skill))
-        return float(np.mean([side[0].value for side in many.drawn(np.random.default_rng(0))]))
+        return _mean_score(many)
+
+
+@cache
+def _mean_score(world):
+    return float(np.mean([side[0].value for side in world.drawn(np.random.default_rng(0))]))
 
 
 def _scored(world):

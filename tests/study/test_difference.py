@@ -266,3 +266,22 @@ def test_the_overall_score_adds_the_variances_of_its_tasks(formula, half):
     assert np.sum(found.influence**2) / found.rows**2 == pytest.approx(
         (variances[0] + half**2 * variances[1]) / 4
     )
+
+
+@pytest.mark.parametrize("formula", ["official", "mean"])
+@pytest.mark.parametrize("rows", [4, 6, 20])
+def test_means_over_seeds_and_overall_scores_are_inside_their_range(formula, rows):
+    least = 0 if formula == "official" else -1
+    for trial in range(40):
+        drawn = np.random.default_rng([trial, rows])
+        gold, label = drawn.normal(size=rows), (drawn.random(rows) < 0.5).astype(float)
+        runs = []
+        for _ in range(2):
+            score = PEARSON.over_rows(gold + 0.2 * drawn.standard_cauchy(rows), gold)
+            hits = ACCURACY.over_rows(np.where(drawn.random(rows) < 0.9, label, 1 - label), label)
+            runs.append({"sts": score, "para": hits})
+        overall = [overall_over_rows(run, formula) for run in runs]
+        for side in (overall, overall[:1], [run["para"] for run in runs]):
+            found = mean_over_seeds(side)
+            assert least <= found.low <= found.mean + 1e-9
+            assert found.mean - 1e-9 <= found.high <= 1

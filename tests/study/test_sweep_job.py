@@ -1,11 +1,15 @@
 """A trial in a process of its own: what is kept of how it ended, and what is left behind."""
 
 import os
+import socket
 import subprocess
 import sys
 
+import pytest
+
+from cotrunk.errors import UserError
 from cotrunk.runs.folder import RunFolder
-from cotrunk.study.sweep.engines.ray import make_scratch
+from cotrunk.study.sweep.engines.ray import make_scratch, refuse_unreachable
 from cotrunk.study.sweep.job import Job, run_job
 from cotrunk.study.sweep.nursery import nursery
 from cotrunk.study.sweep.state import TRIAL, read_record
@@ -38,3 +42,14 @@ def test_scratch_folders_of_dead_processes_are_deleted_and_no_others(tmp_path):
         folder.mkdir()
     mine = make_scratch(tmp_path, "cotrunk")
     assert set(tmp_path.iterdir()) == {alive, other, mine}
+
+
+def test_an_address_is_refused_unless_something_answers_there():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        refuse_unreachable(address)
+    with pytest.raises(UserError, match="no connection"):
+        refuse_unreachable(address)
+    for wrong in ("auto", "host", "host:", ":6379"):
+        with pytest.raises(UserError, match="HOST:PORT"):
+            refuse_unreachable(wrong)

@@ -21,6 +21,8 @@ from cotrunk.study.sweep.sweep import Sweep
 from cotrunk.study.sweep.trials import Planned, raw_of
 
 MEASURED_STEPS = 6
+MEASURED_SECONDS = 10.0
+"""Large encoders are timed by fewer steps, at least one."""
 IMPORTS = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); import cotrunk.build.train"
 
 
@@ -56,7 +58,7 @@ def estimate(sweep: Sweep, trials: Sequence[Planned], *, process: float) -> Esti
     else:
         start, pace = _measure(spec, raws[trials[0].name])
         basis = (
-            f"{MEASURED_STEPS} steps of the first trial, timed just now, and {process:.1f} s to "
+            f"the first steps of the first trial, timed just now, and {process:.1f} s to "
             "start each process; evaluations not counted"
         )
     seconds = {name: process + start + pace * count for name, count in steps.items()}
@@ -95,7 +97,7 @@ def _measure(spec: Spec, raw: Raw) -> tuple[float, float]:
         for event in events:
             if isinstance(event, Started | Stepped):
                 times.append(time.monotonic())
-            if len(times) > MEASURED_STEPS:
+            if len(times) > MEASURED_STEPS or _is_long(times):
                 break
         events.close()
     if len(times) < 2:
@@ -103,6 +105,10 @@ def _measure(spec: Spec, raw: Raw) -> tuple[float, float]:
             f"{spec.place}: the first trial makes no steps, so there is nothing to time"
         )
     return times[0] - begun, (times[-1] - times[0]) / (len(times) - 1)
+
+
+def _is_long(times: Sequence[float]) -> bool:
+    return len(times) > 1 and times[-1] - times[0] > MEASURED_SECONDS
 
 
 def total_seconds(seconds: Sequence[float], slots: int) -> float:
