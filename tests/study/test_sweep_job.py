@@ -10,9 +10,10 @@ import pytest
 from cotrunk.errors import UserError
 from cotrunk.runs.folder import RunFolder
 from cotrunk.study.sweep.engines.ray import make_scratch, refuse_unreachable
-from cotrunk.study.sweep.job import Job, run_job
+from cotrunk.study.sweep.job import Job
 from cotrunk.study.sweep.nursery import nursery
 from cotrunk.study.sweep.state import TRIAL, read_record
+from cotrunk.study.sweep.watched import run_job
 
 
 def test_an_old_error_does_not_end_a_trial_that_is_tried_again(tmp_path, monkeypatch):

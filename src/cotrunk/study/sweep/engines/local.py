@@ -3,8 +3,8 @@
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 from cotrunk.study.sweep.engines.engine import Work
-from cotrunk.study.sweep.job import run_job
 from cotrunk.study.sweep.trials import Planned
+from cotrunk.study.sweep.watched import run_job
 
 POLL_SECONDS = 0.2
 

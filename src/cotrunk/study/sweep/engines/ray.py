@@ -22,9 +22,10 @@ from typing import Any
 from cotrunk.errors import UserError
 from cotrunk.runs.folder import RunFolder, is_alive
 from cotrunk.study.sweep.engines.engine import Work
-from cotrunk.study.sweep.job import Job, has_ended, run_job
+from cotrunk.study.sweep.job import Job, has_ended
 from cotrunk.study.sweep.state import TRIAL
 from cotrunk.study.sweep.trials import Planned
+from cotrunk.study.sweep.watched import run_job
 
 MORE_ATTEMPTS = 2
 POLL_SECONDS = 0.2
