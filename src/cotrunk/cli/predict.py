@@ -155,6 +155,8 @@ def _usable_tasks(arguments: Namespace, model: Model, sources: Mapping[str, Sour
     chosen = [name for name in chosen if name not in silent]
     if not chosen:
         raise UserError(f"{arguments.folder}: none of the run's tasks makes predictions")
+    if arguments.task and not any(map(is_mixed, sources.values())):
+        return chosen  # who reads it says which column is missing
     place = name_of(arguments.file)
     columns = {name: columns_in(sources[name]) for name in chosen}
     usable = [name for name in chosen if set(sources[name].texts) <= set(columns[name])]

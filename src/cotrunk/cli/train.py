@@ -124,6 +124,7 @@ def _document(finished: Finished) -> Document:
     saved = RunFolder(finished.folder).best
     return {
         "run": str(finished.folder),
+        "step": finished.step,
         "steps": finished.steps,
         "seconds": round(finished.seconds, 3),
         "parameters": finished.parameters,
