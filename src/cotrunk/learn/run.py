@@ -41,8 +41,8 @@ class Run:
     early; ``make_stage`` is called when a stage starts, because it may depend on the weights that
     earlier stages trained. ``record`` becomes run.json; ``documents`` are saved with every network.
     ``keep`` names the score that selects the best network. ``meter`` measures what the run costs.
-    ``splits``: the texts that were taken out of the training files; saved with every network, so that
-    it can be evaluated on them. ``save_again`` are saved networks that are lost and have the
+    ``splits``: the texts that were taken out of the training files; saved with every network, so
+    that it can be evaluated on them. ``save_again`` are saved networks that are lost and have the
     weights of the checkpoint to resume from.
     """
 
