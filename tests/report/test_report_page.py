@@ -201,7 +201,7 @@ def test_charts_are_written_for_papers_in_colours_of_their_own(trained, tmp_path
     ("arguments", "said"),
     [
         (["nowhere"], "nowhere"),
-        (["{runs}", "-o", "folder.html"], "is a folder"),
+        (["{runs}", "-o", "{runs}"], "is a folder"),
         (["{runs}", "-o", "page.pdf"], "page.html"),
         (["{runs}", "--svg", "{runs}/shared-1/run.json"], "is a file"),
         (["{runs}", "--baseline", "nowhere"], "nowhere"),
@@ -209,7 +209,6 @@ def test_charts_are_written_for_papers_in_colours_of_their_own(trained, tmp_path
 )
 def test_mistakes_are_one_line(trained, tmp_path, monkeypatch, capsys, arguments, said):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "folder.html").mkdir()
     assert report(*(each.format(runs=trained / "runs") for each in arguments)) == 2
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1

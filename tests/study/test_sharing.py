@@ -95,3 +95,12 @@ def test_one_seed_makes_nothing_certain():
 
 def test_without_runs_nothing_is_recommended():
     assert recommend({"S6": []}) is None
+
+
+def test_tasks_that_no_plan_has_learned_are_named():
+    groups = {"I6": seeds_of(0.45, parameters=300), "S6": seeds_of(0.44, parameters=100)}
+    found = recommend(groups)
+    assert found.unlearned == ("a", "b")
+    assert "constant answer" in found.document()["sentence"]
+    groups["S3 I3"] = seeds_of(0.9, parameters=200)
+    assert recommend(groups).unlearned == ()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def report(arguments: Namespace) -> Document:
     page = Path(arguments.output)
     svg, png = (Path(folder) if folder else None for folder in (arguments.svg, arguments.png))
-    if page.suffix.lower() not in (".html", ".htm"):
+    if not page.is_dir() and page.suffix.lower() not in (".html", ".htm"):
         raise UserError(
             f"-o {page}: a report is an HTML page; write -o {page.with_suffix('.html')}, "
             "or --svg DIR or --png DIR for its charts"

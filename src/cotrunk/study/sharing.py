@@ -13,7 +13,7 @@ from cotrunk.build.trial import Base, config_base
 from cotrunk.errors import UserError, plural
 from cotrunk.study.definition import Budget, BudgetPart, Claim, Row, Study, SweepPart, Table
 from cotrunk.study.measures import score_of, shown_number
-from cotrunk.study.records import RunRecord
+from cotrunk.study.records import RunRecord, TaskRecord
 from cotrunk.study.statistics.difference import Difference, seeds_and_rows
 from cotrunk.study.statistics.verdict import verdicts
 
@@ -21,7 +21,7 @@ MOST_DEPTHS = 13
 MOST_GROUPINGS = 12
 MARGIN = 0.01
 SEEDS: Mapping[Budget, int] = {"quick": 2, "full": 3}
-COLUMNS = ["parameters", "train-cpu-seconds", "spread"]
+COLUMNS = ["parameters", "train-cpu-seconds"]
 
 
 def sharing_study(config: Path, budget: Budget, *, weights: str | None = None) -> Study:
@@ -54,7 +54,8 @@ def sharing_study(config: Path, budget: Budget, *, weights: str | None = None) -
         tables=[
             Table(
                 title="Plans, from nothing shared to everything",
-                columns=[*tasks, "official", *COLUMNS],
+                # One epoch is evaluated once, which has no spread.
+                columns=[*tasks, "official", *COLUMNS, *([] if short else ["spread"])],
                 rows=[Row(name=plan, runs=plan) for plan in plans],
             )
         ],
@@ -157,6 +158,8 @@ class Recommendation:
     share: float
     cpu_seconds: float
     worse: tuple[str, ...]
+    unlearned: tuple[str, ...] = ()
+    """Tasks in which no plan is better than a constant answer."""
 
     @property
     def is_sure(self) -> bool:
@@ -180,15 +183,19 @@ class Recommendation:
             "share_of_largest": self.share,
             "train_cpu_seconds": self.cpu_seconds,
             "worse": list(self.worse),
+            "unlearned": list(self.unlearned),
             "sentence": " ".join(self.sentences()),
         }
 
     def sentences(self) -> list[str]:
-        millions = f"{self.parameters / 1e6:.1f} million parameters"
+        size = f"{self.parameters:,.0f} parameters"
+        if self.parameters >= 1e6:
+            size = f"{self.parameters / 1e6:.1f} million parameters"
         take = f"Take {self.plan}" if self.is_sure else f"Undecided. Take {self.plan} for now"
         said = [
-            f"{take}: {millions}, {self.share:.0%} of the largest plan, "
-            f"{self.cpu_seconds:.0f} CPU seconds to train, overall score {self.score:.3f}."
+            f"{take}: {size}, {self.share:.0%} of the largest plan, "
+            f"{plural(round(self.cpu_seconds), 'CPU second')} to train, "
+            f"overall score {self.score:.3f}."
         ]
         found = self.difference
         if found is None:
@@ -202,6 +209,11 @@ class Recommendation:
         said += self._how_sure()
         if self.worse:
             said.append(f"Shown to be worse: {', '.join(self.worse)}.")
+        if self.unlearned:
+            said.append(
+                f"No plan has learned {', '.join(self.unlearned)}: none is better than a constant "
+                "answer, so these scores say little; train longer, as with --budget full."
+            )
         return said
 
     def _how_sure(self) -> list[str]:
@@ -257,7 +269,22 @@ def recommend(groups: Mapping[str, Sequence[RunRecord]]) -> Recommendation | Non
         share=size[chosen] / max(size.values()),
         cpu_seconds=shown_number(groups[chosen], "train-cpu-seconds") or 0.0,
         worse=worse,
+        unlearned=_unlearned([runs for runs in groups.values() if runs]),
     )
+
+
+def _unlearned(plans: Sequence[Sequence[RunRecord]]) -> tuple[str, ...]:
+    tasks = plans[0][0].tasks
+    best = {task: max(shown_number(runs, task) or 0.0 for runs in plans) for task in tasks}
+    return tuple(task for task in tasks if best[task] <= _constant_answer(tasks[task]))
+
+
+def _constant_answer(task: TaskRecord) -> float:
+    """Its score; 0 for a correlation, which it does not have."""
+    if not task.labels.can_answer:
+        return -math.inf
+    value = task.labels.baseline(task.target)
+    return value if math.isfinite(value) else 0.0
 
 
 def _unknown_first(lead: float) -> float:
