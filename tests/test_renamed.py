@@ -5,7 +5,7 @@ import pytest
 from cotrunk.config.overrides import apply_changes
 from cotrunk.config.renamed import RENAMED
 from cotrunk.config.settings import Train, check_settings
-from cotrunk.errors import UserError
+from cotrunk.errors import UserError, for_command_line
 
 TASKS = {"mood": {"kind": "classes", "classes": 3, "text": ["sentence"], "label": "mood"}}
 
@@ -14,7 +14,7 @@ def refusal(raw: dict[str, object], changes: list[str]) -> tuple[str, ...]:
     changed = apply_changes(raw, changes)
     with pytest.raises(UserError) as refused:
         check_settings(raw, place="my.toml", changed=changed)
-    return tuple(refused.value.lines)
+    return tuple(map(for_command_line, refused.value.lines))
 
 
 @pytest.mark.parametrize("old", RENAMED)

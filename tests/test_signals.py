@@ -67,7 +67,7 @@ def read_until(word: bytes, source: int) -> None:
 def test_training_goes_on_when_its_terminal_is_gone(toy, tmp_path):
     run = tmp_path / "run"
     worker, terminal = begun_on_a_terminal(command(toy, run))
-    read_until(b"toy", terminal)
+    read_until(b"run", terminal)
     os.close(terminal)
     assert worker.wait(timeout=60) == 0
     assert is_whole(run)
@@ -78,7 +78,7 @@ def test_a_hangup_leaves_a_checkpoint(toy, tmp_path):
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests themselves may be under nohup
     worker, terminal = begun_on_a_terminal(command(toy, run, *LONG, "train.max_steps=100000"))
     signal.signal(signal.SIGHUP, before)
-    read_until(b"mood", terminal)  # the losses of a step
+    read_until(b"loss", terminal)  # the line of a step
     os.close(terminal)
     for _ in range(2):  # as when a shell passes it on before it ends itself
         worker.send_signal(signal.SIGHUP)

@@ -80,9 +80,14 @@ class Errors:
             self.lines += error.lines
 
     def refuse(self) -> None:
-        """Raise what was gathered, each line once: tasks may share a file and its bad rows."""
-        if self.lines:
-            raise UserError(*dict.fromkeys(self.lines))
+        """Raise what was gathered, each line once: tasks may share a file and its bad rows.
+
+        Of two lines that differ only in more advice, which may not fit all tasks, the shorter one.
+        """
+        once = list(dict.fromkeys(self.lines))
+        kept = [line for line in once if not any(line != o and line.startswith(o) for o in once)]
+        if kept:
+            raise UserError(*kept)
 
 
 def printable(text: str) -> str:

@@ -55,7 +55,8 @@ def test_bash_offers_files_for_a_config_and_folders_for_a_run(script, tmp_path):
     (tmp_path / "one.toml").touch()
     (tmp_path / "one-run").mkdir()
     assert offered(script, "train", "on", folder=tmp_path) == {"one.toml", "one-run"}
-    assert offered(script, "evaluate", "on", folder=tmp_path) == {"one-run"}
+    assert offered(script, "evaluate", "on", folder=tmp_path) == {"one.toml", "one-run"}
+    assert offered(script, "info", "on", folder=tmp_path) == {"one-run"}
     assert offered(script, "train", "one.toml", "--out", "on", folder=tmp_path) == {"one-run"}
 
 

@@ -175,6 +175,8 @@ def load_trained(
     model = load_model(folder, which=which, device=device, extensions=extensions)
     if int8:
         to_int8(model.network)
-    named = {kind: name for name, kind in extensions.all_kinds.items()}
-    kinds = {name: named[type(task.labels)] for name, task in model.network.tasks.items()}
+    kinds = {
+        name: next(k for k, kind in extensions.all_kinds.items() if isinstance(task.labels, kind))
+        for name, task in model.network.tasks.items()
+    }
     return TrainedModel(model, folder, which, kinds)

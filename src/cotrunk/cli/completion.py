@@ -10,7 +10,7 @@ from cotrunk.cli.parser import parser
 from cotrunk.cli.terminal.output import Document
 from cotrunk.config import presets
 
-FILES = {"CONFIG", "FILE", "OUT", "SWEEP.toml"}
+FILES = {"CONFIG", "FILE", "OUT", "RUN_OR_FILE", "SWEEP.toml"}
 FOLDERS = {"DIR", "R", "RUN", "RUN_OR_DIR"}
 SAVED = ("best", "final")
 
