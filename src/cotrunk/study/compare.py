@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
 
-from cotrunk.errors import UserError, option
+from cotrunk.errors import UserError, option, spelled
 from cotrunk.kinds import KINDS
 from cotrunk.kinds.influence import OverRows
 from cotrunk.study.alone import transfers
@@ -47,7 +47,8 @@ def compare(
     below it do not matter.
     """
     if not 0 < margin < 1:
-        raise UserError(f"{option('margin', margin)}: must be between 0 and 1, as in 0.01")
+        given = spelled(command=f"--margin {margin:g}", python=f"margin={margin:g}")
+        raise UserError(f"{given}: must be between 0 and 1, as in 0.01")
     first = [baseline] if baseline else []
     records, broken = read_runs(find_runs([*first, *runs]), kinds=kinds)
     broken += [Broken(record.path, no_scores(record)) for record in records if not record.tasks]
