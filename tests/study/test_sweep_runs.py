@@ -175,10 +175,10 @@ def test_settings_that_changed_under_a_run_are_refused_and_a_sweep_may_grow(
     out, document = undisturbed
     text = (world / "sweep.toml").read_text().replace("toy.toml", str(world / "toy.toml"))
     other = write_sweep(
-        tmp_path / "toy.toml", text.replace('"train.epochs" = 2', '"train.epochs" = 3')
+        tmp_path / "toy.toml", text.replace('"train.epochs" = 4', '"train.epochs" = 3')
     )
     said = run(other, out, "local", code=2)["said"]
-    assert "train.epochs: was 2, is now 3" in said
+    assert "train.epochs: was 4, is now 3" in said
     smaller = write_sweep(tmp_path / "toy.toml", text.replace(", 0.1]", "]"))
     assert run(smaller, out, "local")["trials"] == document["trials"][:2]
 
