@@ -78,7 +78,9 @@ def test_a_hangup_leaves_a_checkpoint(toy, tmp_path):
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests themselves may be under nohup
     worker, terminal = begun_on_a_terminal(command(toy, run, *LONG, "train.max_steps=100000"))
     signal.signal(signal.SIGHUP, before)
-    read_until(b"loss", terminal)  # the line of a step
+    read_until(b"left", terminal)  # the progress bar
+    while b'"step"' not in (run / "metrics.jsonl").read_bytes():
+        os.read(terminal, 4096)
     os.close(terminal)
     for _ in range(2):  # as when a shell passes it on before it ends itself
         worker.send_signal(signal.SIGHUP)
