@@ -16,7 +16,6 @@ import torch
 from cotrunk.errors import UserError
 from cotrunk.runs.checkpoint import CheckpointError, read_checkpoint
 from cotrunk.runs.folder import RunFolder
-from cotrunk.runs.verify import verify
 
 
 @pytest.fixture
@@ -122,7 +121,6 @@ HOLD_THE_LOCK = """
 import sys
 from pathlib import Path
 from cotrunk.runs.folder import RunFolder
-from cotrunk.runs.verify import verify
 
 with RunFolder(Path(sys.argv[1])).lock():
     print("locked", flush=True)
@@ -327,7 +325,6 @@ import resource, sys
 from pathlib import Path
 import torch
 from cotrunk.runs.folder import RunFolder
-from cotrunk.runs.verify import verify
 
 resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
 RunFolder(Path(sys.argv[1])).save_step(3, {"model": {"weight": torch.zeros(5000)}}, {})
@@ -347,7 +344,6 @@ import os, random, signal, sys, time
 from pathlib import Path
 import safetensors.torch, torch
 from cotrunk.runs.folder import RunFolder
-from cotrunk.runs.verify import verify
 
 run, chance = RunFolder.create(Path(sys.argv[1])), random.Random(int(sys.argv[2]))
 
@@ -394,10 +390,3 @@ def test_after_kill_9_at_20_random_moments_the_newest_checkpoint_is_whole(tmp_pa
     save(run, newest + 1)
     assert kept(run) == [run.step(newest).name, run.step(newest + 1).name]
     assert read_checkpoint(run.step(newest)).documents["state"]["step"] == newest
-
-
-def test_a_run_that_was_killed_while_it_was_created_is_not_called_damaged(tmp_path):
-    run = RunFolder.create(tmp_path / "new")
-    assert not verify(run.path).damaged
-    run.write_document("run", {})
-    assert not verify(run.path).damaged
