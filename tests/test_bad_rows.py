@@ -80,6 +80,13 @@ def test_one_is_not_spoken_of_as_many(toy, tmp_path, capsys, bad, said):
     assert f"note: mood: skipped {said} first: " in capsys.readouterr().err
 
 
+def test_an_absent_file_is_told_once_though_dev_is_a_share_of_it(toy, capsys):
+    changes = ["--set", "tasks.mood.train=gone.csv", "tasks.mood.dev=0.2"]
+    assert main(["train", str(toy), "--out", "run", *changes]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "tasks.mood.train: there is no file" in line
+
+
 def test_rows_are_not_judged_while_a_file_name_is_wrong(toy, capsys):
     """Whether a label may be empty depends on who shares the file."""
     path = toy.parent / "pair-train.csv"

@@ -172,6 +172,14 @@ EVERYTHING = "train.freeze=embeddings, layers, heads"
             ['stages=[{freeze="encoder"}, {freeze="layer 1"}]', SHARED],
             "stages 2: freeze = 'layer 1': 'layer' is not a part",
         ),
+        (
+            ["train.freeze=encoder, heads mood", SHARED],
+            "error: train.freeze = 'encoder, heads mood': nothing that task mood trains is left; ",
+        ),
+        (
+            ['stages=[{tasks=["mood"], freeze="encoder, heads mood"}, {}]', SHARED],
+            "error: stages 1: freeze = 'encoder, heads mood': nothing that task mood trains is ",
+        ),
     ],
 )
 def test_freezing_without_sense_is_refused_with_what_to_write(toy, capsys, changes, line):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LOCKS = [ROOT / "locks/build.txt", ROOT / "locks/dev.txt"]
+LOCKS = [ROOT / "locks" / name for name in ("build.txt", "dev.txt", "cuda.txt")]
 
 
 def name(requirement: str) -> str:
@@ -36,6 +36,14 @@ def test_the_lock_has_all_that_the_package_and_its_tests_need():
     found = locked(ROOT / "locks/dev.txt")
     missing = {name(requirement) for requirement in needed} - found.keys() - {"cotrunk", "torch"}
     assert not missing, "run: make lock"
+
+
+def test_packages_of_cuda_are_installed_only_for_a_torch_that_needs_them():
+    def is_for_cuda(package: str) -> bool:
+        return package.startswith(("nvidia-", "cuda-", "triton"))
+
+    assert all(map(is_for_cuda, locked(ROOT / "locks/cuda.txt")))
+    assert not any(map(is_for_cuda, locked(ROOT / "locks/dev.txt")))
 
 
 def test_the_lock_agrees_with_the_constraints():

@@ -125,7 +125,7 @@ def test_adapters_are_handed_from_all_tasks_to_each(toy, tmp_path):
 REFUSED = [
     (
         ["sharing.lora.layers=[0, 2]"],
-        "sharing.lora.layers: the encoder has layers 0..1; there is no layer 2",
+        "sharing.lora.layers: the encoder has layers 0..1 (counted from 0 here); there is no",
     ),
     (
         ['sharing.lora.on=["query", "vaule"]'],

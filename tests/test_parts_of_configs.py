@@ -7,7 +7,7 @@ import pytest
 from cotrunk.build.sources import sources_of
 from cotrunk.build.tasks import tasks_of
 from cotrunk.cli.main import main
-from cotrunk.config.settings import read_settings
+from cotrunk.config.check import read_settings
 from cotrunk.errors import UserError
 from toy import contents, train, train_until, write_rows
 

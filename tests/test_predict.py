@@ -18,21 +18,25 @@ from cotrunk.kinds.binary import Binary
 from cotrunk.kinds.classes import Classes
 from cotrunk.kinds.score import Scores
 from cotrunk.kinds.task import Task
-from toy import sentence, write_rows
+from toy import sentence, train, write_rows, write_toy
 
 CLASSES = Task("sst", 1, Classes(("0", "1", "2", "3", "4")))
 BINARY = Task("para", 2, Binary())
 SCORE = Task("sts", 2, Scores(range=(0.0, 5.0)))
 
 
-@pytest.fixture
-def run(toy, tmp_path) -> Path:
-    arguments = ["train", str(toy), "--out", str(tmp_path / "run")]
-    assert main([*arguments, "--set", "train.max_steps=4", "tasks.same.skip_bad_rows=true"]) == 0
-    return tmp_path / "run"
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Path:
+    """For reading only."""
+    folder = tmp_path_factory.mktemp("predict")
+    changes = ["train.max_steps=4", "tasks.same.skip_bad_rows=true"]
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("COTRUNK_CACHE", str(folder / "cache"))
+        assert train(write_toy(folder), folder / "run", "--set", *changes) == 0
+    return folder / "run"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def predictor(run) -> Predictor:
     return cotrunk.load(run)
 
@@ -62,7 +66,7 @@ def test_a_course_file_has_the_number_of_a_named_class():
 
 
 def test_predict_writes_course_files_with_the_ids_of_the_input(run, tmp_path):
-    asked = ["predict", str(run), str(tmp_path / "mood-dev.csv"), "--format", "minbert"]
+    asked = ["predict", str(run), str(run.parent / "mood-dev.csv"), "--format", "minbert"]
     assert main([*asked, "--task", "mood", "-o", str(tmp_path / "out.csv")]) == 0
     content = (tmp_path / "out.csv").read_bytes()
     lines = content.decode().split("\n")
@@ -192,8 +196,8 @@ def test_probabilities_are_those_of_the_prediction(predictor):
         assert row["same_probability"] >= 0.5
 
 
-def test_more_rows_than_a_chunk_keep_their_order(predictor, tmp_path, monkeypatch):
-    path = tmp_path / "mood-dev.csv"
+def test_more_rows_than_a_chunk_keep_their_order(run, predictor, monkeypatch):
+    path = run.parent / "mood-dev.csv"
     rows = Rows(predictor.tasks["mood"], predictor.source("mood", path))
     whole = list(predictor.answer_file(["mood"], rows))
     monkeypatch.setattr("cotrunk.infer.predictor.CHUNK", 5)

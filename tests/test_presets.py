@@ -10,9 +10,9 @@ import pytest
 
 from cotrunk.cli.main import main
 from cotrunk.config import presets
+from cotrunk.config.check import check_settings
 from cotrunk.config.presets.depth import fit_plan
 from cotrunk.config.presets.layers import read_layer
-from cotrunk.config.settings import check_settings
 from cotrunk.model.sharing.partition import parse_partitions
 from toy import prepared
 
@@ -216,7 +216,7 @@ def test_the_settings_of_a_report_are_those_of_bert_base(name):
     assert len(parse_partitions(settings.sharing.encoder, list(settings.tasks), place=name)) == 12
     frozen = settings.train.freeze == "encoder"
     assert settings.stages_of_training[-1].lr == (1e-3 if frozen else 1e-5)
-    assert settings.train.head_lr in (None, settings.train.lr)
+    assert settings.train.head_lr in ("lr", settings.train.lr)
     assert {part.head.dropout or part.head.output_dropout for part in settings.tasks.values()} == {
         0.3
     }

@@ -47,6 +47,7 @@ def test_the_examples_in_the_documentation_run(tmp_path, monkeypatch):
         for label in ("good", "bad")
     ]
     write_rows(tmp_path / "reviews.csv", ["text", "stars"], rows)
+    write_rows(tmp_path / "old.csv", ["text", "opinion"], rows)
     tiny = cotrunk.init
 
     def init(files, output=None):  # the real weights would take half a minute
@@ -217,8 +218,92 @@ def test_a_file_is_scored_by_the_tasks_whose_columns_it_has(model, trained):
         model.evaluate(other)
     with pytest.raises(UserError, match="split='tests'"):
         model.evaluate(split="tests")
-    with pytest.raises(UserError, match=r"tasks\.mood\.test is not set"):
+    with pytest.raises(UserError, match=r"tasks\.mood\.test.*: not set"):
         model.evaluate(split="test")
+
+
+def test_another_label_column_is_scored_as_the_tasks_own(model, trained, tmp_path):
+    own = (trained.parent / "mood-dev.csv").read_text()
+    (tmp_path / "old.csv").write_text(own.replace("sentence,mood", "sentence,feeling", 1))
+    found = model.evaluate(tmp_path / "old.csv", tasks=["mood"], label="feeling")
+    assert found["mood"] == model.evaluate()["mood"]
+    with pytest.raises(UserError, match=r"tasks=\['mood'\], label='COLUMN'"):
+        model.evaluate(tmp_path / "old.csv")
+
+
+def test_several_files_are_scored_at_once_and_what_is_left_out_is_noted(model, trained):
+    mood, pair = (trained.parent / f"{name}-dev.csv" for name in ("mood", "pair"))
+    assert dict(model.evaluate([mood, pair])) == dict(model.evaluate())
+    alone = model.evaluate([mood])
+    assert [note.split(" ")[0] for note in alone.notes] == ["same", "alike"]
+    assert all(note in repr(alone) for note in alone.notes)
+    assert not model.evaluate([mood, pair]).notes
+
+
+def test_scores_are_shown_with_a_constant_answer_and_a_threshold(toy, tmp_path):
+    change = ['tasks.same.threshold="dev-f1"', "tasks.same.class_weights=[6.0, 1.0]"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of guards: two steps train nothing
+        run = cotrunk.train(toy, tmp_path / "run", overrides=[*change, "train.max_steps=2"])
+    found = run.load().evaluate()
+    (chosen,) = found["same"].thresholds.values()
+    assert chosen != 0.5
+    assert found["mood"].baseline == pytest.approx(1 / 3)
+    for shown in (repr(found), found._repr_html_()):
+        assert "constant answer" in shown
+        assert "0.333" in shown
+        assert f"above a probability of {chosen:.3g}" in shown
+
+
+def test_detail_is_that_of_the_command(model, trained, capsys):
+    assert main(["evaluate", str(trained), "--detail", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)["detail"]
+    found = model.evaluate(detail=True).detail
+    as_json = {task: json.loads(json.dumps(one.document())) for task, one in found.items()}
+    assert as_json["mood"] == document["mood"]
+    assert list(as_json) == list(document)
+    assert not model.evaluate().detail
+
+
+def test_bad_rows_can_be_skipped_and_other_encodings_read(model, tmp_path):
+    latin = tmp_path / "latin.csv"
+    latin.write_bytes("sentence,mood\ncafé,1\ngood,7\nplot,2\n".encode("latin-1"))
+    with pytest.raises(UserError) as refused:
+        model.evaluate(latin)
+    assert "encoding='latin-1'" in str(refused.value)
+    with pytest.raises(UserError) as refused:
+        model.evaluate(latin, encoding="latin-1")
+    assert "skip_bad_rows=True" in str(refused.value)
+    assert "--" not in str(refused.value)
+    found = model.evaluate(latin, encoding="latin-1", skip_bad_rows=True)
+    assert found["mood"].rows == 2
+    assert "skipped 1 bad row" in found.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"label": "mood"}, "label='mood': names a column of a file; name the file"),
+        ({"encoding": "latin-1"}, "encoding='latin-1': is only for files; name the file"),
+        ({"files": "mood-dev.csv", "label": "mood"}, "with tasks=['T']"),
+        ({"files": "mood-dev.csv", "split": "dev"}, "split='dev': names files of the config"),
+        ({"files": "mood-dev.csv", "encoding": "latin-one"}, "encoding='latin-one'"),
+        ({"files": "mood-dev.csv", "tasks": ["mood", "same"]}, "tasks=['same']: no file has"),
+        ({"files": "moood-dev.csv"}, "did you mean 'mood-dev.csv'"),
+        ({"files": []}, "name at least one file"),
+        ({"tasks": "mood"}, "tasks=['mood']"),
+        ({"tasks": ["moood"]}, "did you mean 'mood'"),
+    ],
+)
+def test_wrong_options_of_evaluate_are_refused_in_python(
+    model, trained, monkeypatch, options, said
+):
+    monkeypatch.chdir(trained.parent)
+    with pytest.raises(UserError) as refused:
+        model.evaluate(**options)
+    assert said in str(refused.value)
+    assert "--" not in str(refused.value)
+    assert len(str(refused.value).splitlines()) == 1
 
 
 class Tags(HTMLParser):

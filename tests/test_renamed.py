@@ -2,9 +2,10 @@
 
 import pytest
 
+from cotrunk.config.check import check_settings
 from cotrunk.config.overrides import apply_changes
 from cotrunk.config.renamed import RENAMED
-from cotrunk.config.settings import Train, check_settings
+from cotrunk.config.settings import Train
 from cotrunk.errors import UserError, for_command_line
 
 TASKS = {"mood": {"kind": "classes", "classes": 3, "text": ["sentence"], "label": "mood"}}

@@ -105,7 +105,7 @@ def test_resume_says_when_there_was_nothing_to_resume(toy, tmp_path, capsys):
 
 def test_a_refused_resume_says_that_every_change_is_needed_again(toy, run, capsys):
     assert main(["train", str(toy), "--out", str(run), "--resume"]) == 2
-    said = capsys.readouterr().err
+    (said,) = [x for x in capsys.readouterr().err.splitlines() if x.startswith("error: ")]
     assert "every --set again" in said
     assert "train.max_steps: was 2, is now not set" in said
 

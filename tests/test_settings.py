@@ -7,19 +7,9 @@ from typing import Any, get_args
 
 import pytest
 
+from cotrunk.config.check import ONCE_PER_RUN, check_settings, read_settings
 from cotrunk.config.overrides import apply_changes
-from cotrunk.config.settings import (
-    ONCE_PER_RUN,
-    Method,
-    Pair,
-    Pooling,
-    Sampler,
-    Settings,
-    TaskPart,
-    Train,
-    check_settings,
-    read_settings,
-)
+from cotrunk.config.settings import Method, Pair, Pooling, Sampler, Settings, TaskPart, Train
 from cotrunk.data.batches import samplers
 from cotrunk.data.reading import formats
 from cotrunk.errors import UserError, for_command_line
@@ -102,8 +92,33 @@ def test_settings_survive_json_and_back(toy):
         ("sharing.soft.zzz=9", "sharing.soft.zzz is not a setting; known: l2, trace"),
         ("train.sampling=togther", "did you mean 'together'?"),
         ("train.schedule=zzz", "must be one of none, linear, cosine, one-cycle"),
-        ("train.evaluate=often", "must be one of epoch, never, or must be a whole number"),
-        ("train.evaluate=0", "train.evaluate = 0: must be one of epoch, never, or must be 1"),
+        ("train.evaluate=often", "must be one of epoch, never, or a whole number"),
+        ("train.evaluate=0", "train.evaluate = 0: must be one of epoch, never, or 1 or more"),
+        (
+            "tasks.mood.dev=1.0",
+            "tasks.mood.dev = 1.0: must be text in quotes, a list, or less than 1",
+        ),
+        (
+            "tasks.mood.class_weights=balancd",
+            "= 'balancd': must be \"balanced\", a list, or a table; did you mean 'balanced'?",
+        ),
+        ("train.weight_decay=0.1", "weight_decay is not a setting; did you mean 'decay'?"),
+        ("train.learning_rate=0.1", "learning_rate is not a setting; did you mean 'lr'?"),
+        ("encoder.model=minilm", "encoder.model is not a setting; did you mean 'weights'?"),
+        ("train.per_device_train_batch_size=8", "did you mean 'batch'?"),
+        ("train.num_train_epochs=8", "did you mean 'epochs'?"),
+        ("train.warmup_ratio=0.1", "did you mean 'warmup'?"),
+        ("encoder.max_length=8", "did you mean 'max_tokens'?"),
+        ("train.max_length=8", "did you mean 'encoder.max_tokens'?"),
+        ("learning_rate=0.1", "did you mean 'train.lr'?"),
+        (
+            "stages=[{learning_rate=0.1}]",
+            "stages 1: learning_rate is not a setting; did you mean 'lr'?",
+        ),
+        (
+            "tasks.mood.threshold=0.3",
+            "tasks.mood.threshold: kind classes has no threshold; binary and",
+        ),
         ("train.epochs=2.5", "train.epochs = 2.5: must be a whole number"),
         ("train.epochs=true", "train.epochs = True: must be a whole number"),
         ("train.lr=inf", "train.lr = inf: must be a finite number"),
@@ -130,6 +145,15 @@ def test_all_findings_come_at_once():
     found = findings(raw)
     keys = ["encoder.max_tokens", "tasks.b.text", "tasks.b.label", "train.lr", "train.epohcs"]
     assert [line.split()[1] for line in found] == keys
+
+
+def test_a_misspelt_column_is_not_missing_too_whatever_the_kind():
+    for kind in ("classes", "clases"):
+        raw = changed(f"tasks.mood.kind={kind}", "tasks.mood.texts=['a']")
+        del raw["tasks"]["mood"]["text"]
+        found = findings(raw)
+        assert any("tasks.mood.texts is not a setting; did you mean 'text'?" in x for x in found)
+        assert not any("is missing" in line for line in found)
 
 
 @pytest.mark.parametrize(
@@ -301,6 +325,12 @@ def test_every_default_is_a_value_that_a_config_may_write():
     for part in ("encoder", "sharing", "train"):
         written = {key: value for key, value in settings[part].items() if value is not None}
         assert getattr(check_settings({**SMALL, part: written}, place="my.toml"), part)
+
+
+def test_the_record_of_a_run_without_a_rate_for_heads_means_that_of_the_encoder():
+    """As runs of earlier versions wrote it; a config cannot."""
+    settings = check_settings({**SMALL, "train": {"head_lr": None}}, place="run.json")
+    assert settings.train.head_lr == "lr"
 
 
 def test_the_toy_config_is_read_by_the_same_rules(toy: Path):

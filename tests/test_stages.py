@@ -221,7 +221,7 @@ def test_top_layers_that_are_reset_start_afresh_and_no_others(toy):
         (["sharing.encoder=S3"], "covers 3 layers, but the encoder has 2; try"),
         (
             ["sharing.pal.size=8", "sharing.pal.heads=2", "sharing.pal.layers=[0, 2]"],
-            "sharing.pal.layers: the encoder has layers 0..1; there is no layer 2; list some of",
+            "the encoder has layers 0..1 (counted from 0 here); there is no layer 2; list some of",
         ),
         (
             ["sharing.pal.size=8", "sharing.pal.heads=2", "sharing.pal.layers=[]"],
@@ -235,7 +235,7 @@ def test_top_layers_that_are_reset_start_afresh_and_no_others(toy):
         (["tasks.same.pair=cosine"], 'pair = "cosine" needs kind = "score" and a range'),
         (
             ["tasks.alike.pair=cosine", "tasks.alike.reads=['mood']"],
-            'tasks.alike.reads needs a head with layers, but pair = "cosine" has none; use "all"',
+            'reads needs a head with layers, but pair = "cosine" has none; use pair = "all"',
         ),
         (["tasks.mood.swap=true"], 'tasks.mood.swap needs two texts and pair = "joined"'),
     ],

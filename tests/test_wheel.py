@@ -17,8 +17,10 @@ from cotrunk.data import sample
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path(cotrunk.__file__).parent
-EXTRAS = {"altair", "jinja2", "markupsafe", "vl_convert"}
-"""Of reports, whose modules are imported by the command that writes them."""
+OF_REPORTS = {"altair", "jinja2", "markupsafe", "vl_convert"}
+OF_THE_SERVICE = {"fastapi", "prometheus_client", "starlette", "uvicorn"}
+EXTRAS = OF_REPORTS | OF_THE_SERVICE
+"""Imported at the top of modules which only the command that needs them imports."""
 
 
 def project() -> dict:

@@ -2,6 +2,7 @@
 
 import csv
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import cotrunk
 from cotrunk.build.extensions import NO_EXTENSIONS, Extensions
 from cotrunk.build.prepare import prepare
 from cotrunk.cli.main import main
-from cotrunk.config.settings import read_settings
+from cotrunk.config.check import read_settings
 from cotrunk.learn.loop import train as train_network
 from cotrunk.learn.run import Run
 from cotrunk.learn.stage import Stage
@@ -40,16 +41,23 @@ def write_rows(path: Path, header: list[str], rows: list[list[object]]) -> None:
 
 def write_toy(folder: Path) -> Path:
     """The files of the toy world; returns the path of its config."""
-    random = np.random.default_rng(0)
-    for split, count in (("train", 40), ("dev", 24)):
-        single = [[f"{split}{i}", sentence(random), i % 3] for i in range(count)]
-        write_rows(folder / f"mood-{split}.csv", ["id", "sentence", "mood"], single)
-        pairs = [[i, sentence(random), sentence(random), i % 2, i % 6] for i in range(count)]
-        header = ["id", "left", "right", "same", "alike"]
-        write_rows(folder / f"pair-{split}.csv", header, pairs)
+    for name, (header, rows) in toy_tables().items():
+        write_rows(folder / name, header, rows)
     config = folder / "toy.toml"
     config.write_text(TOY, encoding="utf-8")
     return config
+
+
+@cache
+def toy_tables() -> dict[str, tuple[list[str], list[list[object]]]]:
+    random = np.random.default_rng(0)
+    tables = {}
+    for split, count in (("train", 40), ("dev", 24)):
+        single = [[f"{split}{i}", sentence(random), i % 3] for i in range(count)]
+        tables[f"mood-{split}.csv"] = ["id", "sentence", "mood"], single
+        pairs = [[i, sentence(random), sentence(random), i % 2, i % 6] for i in range(count)]
+        tables[f"pair-{split}.csv"] = ["id", "left", "right", "same", "alike"], pairs
+    return tables
 
 
 def train(config: Path, run: Path, *more: str) -> int:
@@ -145,5 +153,7 @@ dev = "pair-dev.csv"
 epochs = 2
 batch = 8
 lr = 1e-3
+head_lr = "lr"
+sampling = "together"
 threads = 1
 """

@@ -156,8 +156,15 @@ def load(
     True
     >>> model.embed(["A lovely film."]).shape
     (1, 32)
-    >>> model.evaluate("reviews.csv")["stars"].rows
-    40
+    >>> scores = model.evaluate("reviews.csv", detail=True)
+    >>> scores["stars"].metric, scores["stars"].rows, scores["stars"].baseline
+    ('accuracy', 40, 0.5)
+    >>> [(found.name, found.support) for found in scores.detail["stars"].classes]
+    [('bad', 20), ('good', 20)]
+    >>> model.evaluate("old.csv", tasks=["stars"], label="opinion")
+    runs/one: old.csv
+    task     metric                 score  constant answer  rows
+    stars  accuracy  ... [..., ...]            0.500    40
     >>> model.predict("star", ["A lovely film."])
     Traceback (most recent call last):
     cotrunk.errors.UserError: 'star' is not a task of this run; ...

@@ -8,6 +8,8 @@ from itertools import islice
 
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 """All but tab and newline; also what changes the direction of text."""
+UNDECODED = re.compile(r"(?<!\\)((?:\\\\)*)\\udc([89a-f][0-9a-f])")
+"""A byte that could not be decoded, as ``repr`` writes it."""
 
 
 def plural(count: int, thing: str) -> str:
@@ -48,7 +50,7 @@ def for_python(message: str) -> str:
 class UserError(ValueError):
     """Something the user wrote is wrong: one line per mistake, printed without a traceback.
 
-    As text it speaks Python; ``lines`` can be spelled for the command line too.
+    As text it names Python arguments; ``lines`` can also be spelled for the command line.
     """
 
     def __init__(self, *lines: str) -> None:
@@ -98,8 +100,14 @@ def printable(text: str) -> str:
 def shown(value: object, longest: int = 60) -> str:
     """A value as one short, printable line."""
     if isinstance(value, str):
-        return repr(value) if len(value) <= longest else f"{value[:longest]!r}... (cut)"
+        cut = "" if len(value) <= longest else "... (cut)"
+        return UNDECODED.sub(r"\1\\x\2", repr(value[:longest])) + cut
     if value is None or isinstance(value, bool | int | float):
         found = "nothing" if value is None else repr(value)
         return found if len(found) <= longest else f"{found[:longest]}... (cut)"
     return f"a value of type {type(value).__name__}"
+
+
+def why_unreadable(error: Exception) -> str:
+    """Why a document of ours is not as this version writes it."""
+    return f"{error} is missing" if isinstance(error, KeyError) else str(error)

@@ -29,9 +29,14 @@ def html_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, caption
 
 def shown_score(score: float | None, low: float | None, high: float | None) -> str:
     """``0.633 [0.577, 0.686]``; ``-`` for what is undefined."""
-    bounds = "" if _number(low) == _number(high) == "-" else f" [{_number(low)}, {_number(high)}]"
-    return _number(score) + bounds
+    bounds = (
+        ""
+        if shown_number(low) == shown_number(high) == "-"
+        else f" [{shown_number(low)}, {shown_number(high)}]"
+    )
+    return shown_number(score) + bounds
 
 
-def _number(value: float | None) -> str:
+def shown_number(value: float | None) -> str:
+    """``0.633``; ``-`` for what is undefined."""
     return "-" if value is None or value != value else f"{value:.3f}"

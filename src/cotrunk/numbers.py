@@ -1,8 +1,12 @@
 """Numbers as a user writes them."""
 
+import math
 import re
 
 ANY_DIGIT = re.compile("[1-9]")
+# Stricter than float(), which also accepts "1_000", "nan" and the digits of other scripts.
+NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
+LONGEST_NUMBER = 100
 
 
 def exact_float(text: str) -> float:
@@ -11,3 +15,22 @@ def exact_float(text: str) -> float:
     if value == 0 and ANY_DIGIT.search(re.split("[eE]", text)[0]):
         raise ValueError(f"the number {text} is too small: it would be read as 0")
     return value
+
+
+def number_of(raw: object) -> float | None:
+    """A cell as a number, or None if it is not one."""
+    if isinstance(raw, str):
+        return _float_of(raw) if len(raw) <= LONGEST_NUMBER and NUMBER.fullmatch(raw) else None
+    if isinstance(raw, bool) or not isinstance(raw, int | float):
+        return None
+    try:
+        return float(raw)
+    except OverflowError:
+        return math.inf
+
+
+def _float_of(text: str) -> float | None:
+    try:
+        return exact_float(text)
+    except ValueError:
+        return None

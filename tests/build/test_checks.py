@@ -4,6 +4,7 @@ from shutil import rmtree
 
 import pytest
 
+from cotrunk.build.checks import read_checked
 from cotrunk.cli.main import main
 from cotrunk.data.tokens.store import cache_folder
 from cotrunk.errors import UserError
@@ -72,6 +73,43 @@ def test_all_that_is_wrong_is_said_at_once(toy):
         *("tasks.mood.loss", "train.alpha", "train.gradient_options", "train.early_stopping"),
         *("tasks.same.share", "tasks.mood.train"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "keys"),
+    [
+        (
+            ["train.keep=nope", "train.gradients=pcgrd", "tasks.mood.train=gone.csv"],
+            ["train.gradients", "train.keep", "tasks.mood.train"],
+        ),
+        (
+            [
+                *("train.keep=nope", "tasks.mood.pair=cosine", "sharing.lora.layers=[9]"),
+                "train.temperature=2",
+            ],
+            ["train.keep", "tasks.mood.pair", "train.temperature", "sharing.lora.layers"],
+        ),
+        (
+            ["tasks.mood.pair=cosine", "sharing.lora.layers=[9]"],
+            ["tasks.mood.pair", "sharing.lora.layers"],
+        ),
+        (
+            [
+                *("tasks.m.kind=mlm", "tasks.m.texts_of=['mood']", "tasks.m.rate=2"),
+                *("tasks.m.pooling=mean", "tasks.m.head.depth=2"),
+            ],
+            ["tasks.m.rate", "tasks.m.pooling", "tasks.m.head"],
+        ),
+        (["train.sampling=powr", "train.alpha=0.5"], ["train.sampling"]),  # alpha may be right
+        (["stages=[{epohcs=1}]", "tasks.mood.loss=mse"], ["stages", "tasks.mood.loss"]),
+    ],
+)
+def test_what_is_wrong_at_several_depths_is_said_at_once(toy, changes, keys):
+    with pytest.raises(UserError) as error:
+        read_checked(toy, changes) and prepared(toy, *changes)
+    found = [line.removeprefix("overrides: ") for line in str(error.value).splitlines()]
+    found = [line.removeprefix(f"{toy}: ") for line in found]
+    assert [line.split(" ")[0].rstrip(":") for line in found] == keys
 
 
 def test_all_that_is_wrong_with_the_network_is_said_at_once(toy):

@@ -7,20 +7,18 @@ import sys
 from pathlib import Path
 
 import pytest
-from calling import Said
 from safetensors.numpy import load_file, save_file
 
-pytestmark = pytest.mark.slow  # every command is a process that imports torch
+from faults.commands import Said, alone
+from faults.preload import shared
+
+pytestmark = pytest.mark.slow  # every command is a process
 
 
-def cotrunk(folder: Path, *arguments: object, **env: str) -> Said:
-    done = subprocess.run(
-        [sys.executable, "-m", "cotrunk", *map(str, arguments)],
-        cwd=folder,
-        env=os.environ | env,
-        capture_output=True,
-    )
-    return Said(done.returncode, *(os.fsdecode(text) for text in (done.stdout, done.stderr)))
+def cotrunk(folder: Path, *arguments: object) -> Said:
+    """A command in a process of its own, forked from one that has imported torch."""
+    env = {"COTRUNK_CACHE": os.environ["COTRUNK_CACHE"]}
+    return shared().run(*arguments, env=env, cwd=str(folder))
 
 
 def train(toy: Path, *more: object) -> Said:
@@ -44,12 +42,12 @@ def test_a_folder_whose_name_is_not_utf8_can_be_trained_in_and_shown(toy):
     for file in [*toy.parent.glob("*.csv"), toy]:
         file.rename(folder / file.name)
     moved = folder / toy.name
-    trained = cotrunk(folder, "train", moved, "--out", folder / "run", "--set", "train.max_steps=1")
+    trained = alone("train", moved, "--out", folder / "run", "--set", "train.max_steps=1")
     assert trained.code == 0, trained.err
-    shown = cotrunk(folder, "info", folder / "run", "--json")
+    shown = alone("info", folder / "run", "--json")
     assert shown.code == 0
     assert shown.document["run"] == str(folder / "run")
-    plain = cotrunk(folder, "info", folder / "run", PYTHONIOENCODING="ascii", LC_ALL="C")
+    plain = alone("info", folder / "run", env={"PYTHONIOENCODING": "ascii", "LC_ALL": "C"})
     assert plain.code == 0
     assert str(folder / "run") in plain.out
 
@@ -99,14 +97,14 @@ def test_metrics_that_were_changed_are_noticed_when_the_run_is_resumed(toy, run)
 @pytest.fixture
 def with_nan(toy) -> Path:
     """The folder of an encoder in Hugging Face's format, one of whose weights is NaN."""
-    code = """
-import sys, torch, transformers
-config = transformers.BertConfig(vocab_size=200, hidden_size=32, num_hidden_layers=2,
-    num_attention_heads=2, intermediate_size=64, max_position_embeddings=64)
-transformers.BertModel(config).save_pretrained(sys.argv[1])
-"""
+    from transformers import BertConfig, BertModel
+
+    config = BertConfig(
+        vocab_size=200, hidden_size=32, num_hidden_layers=2, num_attention_heads=2,
+        intermediate_size=64, max_position_embeddings=64,
+    )  # fmt: skip
     folder = toy.parent / "encoder"
-    subprocess.run([sys.executable, "-c", code, str(folder)], check=True, capture_output=True)
+    BertModel(config).save_pretrained(folder)
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "plot", "actor", "slow"]
     (folder / "vocab.txt").write_text("\n".join(words) + "\n")
     tensors = load_file(folder / "model.safetensors")

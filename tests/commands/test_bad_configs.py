@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from calling import files
 
+MAX_TOKENS = "encoder.max_tokens"
 CONFIGS = [
     ("unknown key", ["train.epohcs=2"], "train.epohcs is not a setting; did you mean 'epochs'?"),
     ("wrong type", ["train.batch='8'"], "train.batch = '8': must be a whole number"),
@@ -75,6 +76,50 @@ def test_train_refuses_bad_input_and_leaves_everything_as_it_was(cotrunk, toy, c
         assert all(line.startswith("error: ") for line in said.err.splitlines())
         assert finding in said.err
     assert files(toy.parent) == before
+
+
+def keys_of(said):
+    """The settings that an answer is about."""
+    lines = [line.removeprefix("error: ").removeprefix("--set ") for line in said.err.splitlines()]
+    return [line.split(" ")[0].rstrip(":") for line in lines]
+
+
+SEVERAL = [
+    (
+        ["tasks.mood.class_weights=balanced", "tasks.mood.train=gone", "sharing.pal.size=5"],
+        {"plan": ["tasks.mood.train", "sharing.pal.size"], "data check": ["tasks.mood.train"]},
+    ),
+    (
+        ["train.keep=nope", "tasks.mood.loss=mse", "sharing.encoder=S1 I4", "train.alpha=0.5"],
+        {"plan": ["train.keep", "tasks.mood.loss", "sharing.encoder"]},
+    ),
+    (
+        ["tasks.mood.loss=mse", "sharing.lora.layers=[9]", "encoder.reset_layers=9"],
+        {"plan": ["tasks.mood.loss", "sharing.lora.layers", "encoder.reset_layers"]},
+    ),
+    (
+        ["train.keep=nope", "tasks.same.train=gone.csv", "encoder.max_tokens=5000"],
+        {"plan": ["train.keep"], "data check": ["train.keep", "tasks.same.train", MAX_TOKENS]},
+    ),
+    (
+        ["tasks.mood.encoding=latin-99", "tasks.id.kind=mlm", "encoder.max_tokens=5000"],
+        {"data check": ["tasks.mood.encoding", "tasks.id", MAX_TOKENS]},
+    ),
+]
+
+
+@pytest.mark.parametrize(("changes", "told"), SEVERAL, ids=[case[0][0] for case in SEVERAL])
+def test_plan_and_data_check_say_at_once_all_that_they_can_know(cotrunk, toy, changes, told):
+    for command, keys in told.items():
+        said = cotrunk(*command.split(), toy, "--set", *changes)
+        assert (said.code, said.out) == (2, "")
+        assert keys_of(said) == keys, command
+
+
+def test_a_plan_needs_no_data_files(cotrunk, toy):
+    for file in toy.parent.glob("*.csv"):
+        file.unlink()
+    assert cotrunk("plan", toy).code == 0
 
 
 @pytest.mark.parametrize(

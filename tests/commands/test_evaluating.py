@@ -13,7 +13,7 @@ def test_evaluate_gives_the_settled_document(cotrunk, run):
     for score in document["tasks"].values():
         assert list(score) == [
             *("metric", "score", "low", "high", "rows"),
-            *("unit", "more", "per_class", "baseline", "thresholds", "files"),
+            *("unit", "more", "per_class", "baseline", "thresholds", "masked_tokens", "files"),
         ]
         assert score["low"] <= score["score"] <= score["high"]
         assert score["rows"] == 24
@@ -54,7 +54,10 @@ def test_a_correlation_that_does_not_exist_is_null_and_a_dash(cotrunk, toy):
     ("options", "finding"),
     [
         (["--task", "moood"], "--task moood: must be one of mood, same, alike"),
-        (["--split", "test"], "tasks.mood.test is not set in the run's config"),
+        (
+            ["--split", "test"],
+            "tasks.mood.test, tasks.same.test, tasks.alike.test: not set in the run's config",
+        ),
     ],
 )
 def test_evaluate_refuses(cotrunk, run, options, finding):

@@ -110,6 +110,26 @@ def test_another_label_column_is_named_with_its_task(cotrunk, there, tmp_path):
     )
 
 
+def test_names_of_columns_that_are_not_utf8_are_refused_with_the_encoding(cotrunk, there, tmp_path):
+    path = tmp_path / "latin.csv"
+    path.write_text("sentence,humeur \xe9tat\ngood \xe9t\xe9,1\n", encoding="latin-1")
+    said = cotrunk("evaluate", there / "apart", path)
+    assert (said.code, said.out) == (2, "")
+    assert said.err.endswith(
+        "latin.csv: the names of its columns are not UTF-8; the file looks like Latin-1: "
+        "give --encoding latin-1\n"
+    )
+
+
+def test_the_label_column_of_a_run_with_one_task_needs_no_task(cotrunk, toy):
+    text = toy.read_text()
+    toy.write_text(text.partition("[tasks.same]")[0] + "[train]" + text.partition("[train]")[2])
+    assert cotrunk("train", toy, "--out", "run", "--set", "train.max_steps=1").code == 0
+    write_rows(toy.parent / "new.csv", ["sentence", "feeling"], [["good tea", 1], ["bad tea", 0]])
+    said = cotrunk("evaluate", "run", "new.csv", "--label", "feeling", "--json")
+    assert said.document["tasks"]["mood"]["rows"] == 2
+
+
 def test_a_row_may_lack_the_label_of_one_of_several_tasks(cotrunk, there, tmp_path):
     path = tmp_path / "gaps.csv"
     header = ["left", "right", "same", "alike"]
@@ -124,15 +144,16 @@ def test_a_row_may_lack_the_label_of_one_of_several_tasks(cotrunk, there, tmp_pa
 
 def test_bad_rows_are_a_line_each_and_can_be_skipped(cotrunk, there, tmp_path):
     path = tmp_path / "bad.csv"
-    rows = [["good", 0], ["bad", 7], ["", 1], ["slow", ""]]
+    rows = [["good", 0], ["bad", 7], ["", 1], ["slow", ""], ["plot", 1], ["tea", 2]]
     write_rows(path, ["sentence", "mood"], rows)
     said = cotrunk("evaluate", there / "apart", path)
     assert (said.code, said.out) == (2, "")
     assert [line.split(":")[2] for line in said.err.splitlines()] == ["3", "4", "5"]
     assert said.err.count("give --skip-bad-rows") == 3
     assert "skip_bad_rows = true" not in said.err
+    assert "correct the cell or give --skip-bad-rows" in said.err  # a run keeps its classes
     found = cotrunk("evaluate", there / "apart", path, "--skip-bad-rows", "--json")
-    assert found.document["tasks"]["mood"]["rows"] == 1
+    assert found.document["tasks"]["mood"]["rows"] == 3
     assert "mood: skipped 3 bad rows; first: " in found.err
 
 
@@ -151,8 +172,16 @@ def test_a_column_that_two_tasks_read_is_named_when_a_label_is_wrong(cotrunk, to
     ("arguments", "finding"),
     [
         (["RUN", "mood-dev.csv", "--split", "dev"], "--split dev: names files of the config"),
-        (["RUN", "--label", "mood"], "--label: names a column of a file"),
-        (["RUN", "mood-dev.csv", "--label", "mood"], "name the one task it is for with --task"),
+        (["RUN", "--label", "mood"], "--label mood: names a column of a file"),
+        (
+            ["RUN", "mood-dev.csv", "--label", "mood"],
+            "name the one task it is for with --task T; tasks are mood, same, alike",
+        ),
+        (
+            ["RUN", "mood-dev.csv", "--label", "moood", "--task", "mood"],
+            "--label moood: mood-dev.csv has no column 'moood'; columns are id, sentence, mood; "
+            "did you mean 'mood'?",
+        ),
         (["RUN", "moood-dev.csv"], "no such file; did you mean 'mood-dev.csv'?"),
         (["RUN", "nowhere"], "nowhere is not a run: there is no such folder"),
         (["mood-dev.csv"], "mood-dev.csv is not a run"),

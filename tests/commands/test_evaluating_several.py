@@ -64,8 +64,8 @@ def test_runs_that_do_not_fit_together_are_refused_in_a_line(cotrunk, several_ru
     ("options", "finding"),
     [
         (["--task", "moood"], "--task moood: must be one of mood, same, alike"),
-        (["--int8"], "--int8 compares one run with itself"),
-        (["--split", "test"], "tasks.mood.test is not set"),
+        (["--int8"], "--int8 compares a run with its own 8-bit layers"),
+        (["--split", "test"], "tasks.mood.test, tasks.same.test, tasks.alike.test: not set"),
     ],
 )
 def test_evaluate_refuses_for_several(cotrunk, several_runs, options, finding):

@@ -14,6 +14,24 @@ def test_an_unknown_command_is_answered_with_the_one_that_was_meant(cotrunk, typ
     assert f"did you mean {meant!r}?" in line
 
 
+def test_an_unknown_option_is_answered_with_the_near_one_and_the_help_of_its_command(cotrunk, toy):
+    said = cotrunk("train", toy, "--out", "run", "--sets", "train.epochs=1")
+    assert said.code == 2
+    (line,) = said.err.splitlines()
+    assert line.endswith("did you mean '--set'? (see cotrunk train --help)")
+
+
+def test_the_internal_key_of_classes_is_not_listed(cotrunk, toy):
+    said = cotrunk("plan", toy, "--set", "tasks.mood.zzzz=1")
+    assert "known: " in said.err
+    assert "file_labels" not in said.err
+
+
+def test_a_plan_of_one_kind_of_layers_is_answered_with_its_own_kind(cotrunk, toy):
+    assert "try 'S2'" in cotrunk("plan", toy, "--set", "sharing.encoder=S3").err
+    assert "try 'S1 I1'" in cotrunk("plan", toy, "--set", "sharing.encoder=S3 I1").err
+
+
 @pytest.mark.parametrize(
     ("change", "key"),
     [

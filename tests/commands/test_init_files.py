@@ -1,96 +1,9 @@
 """``cotrunk init FILE...``: from an unknown file to a config that trains as it is."""
 
-import csv
-import json
 import tomllib
 
-import numpy as np
 import pytest
-
-WORDS = ["river", "stone", "tea", "light", "slow", "bright", "plot", "moon", "paper", "clock"]
-random = np.random.default_rng(0)
-
-
-def sentence():
-    return " ".join(random.choice(WORDS, size=random.integers(4, 9)))
-
-
-def write_csv(path, header, rows, delimiter=","):
-    with path.open("w", newline="") as file:
-        csv.writer(file, delimiter=delimiter).writerows([header, *rows])
-    return path
-
-
-def reviews(folder):
-    rows = [[1000 + n, sentence(), n % 3] for n in range(60)]
-    return write_csv(folder / "reviews.csv", ["key", "body", "stars"], rows)
-
-
-def pairs(folder):
-    rows = [[sentence(), sentence(), round(random.uniform(0, 4.9), 2)] for _ in range(60)]
-    return write_csv(folder / "pairs.tsv", ["a", "b", "alike"], rows, "\t")
-
-
-def gaps(folder):
-    rows = [
-        [sentence(), ["sport", "news", ""][n % 3], ["yes", "no"][n % 2], "x|y" if n % 4 else "x"]
-        for n in range(80)
-    ]
-    return write_csv(folder / "many.csv", ["q", "topic", "urgent", "marks"], rows, ";")
-
-
-def lines(folder):
-    path = folder / "rows.jsonl"
-    rows = [{"t": sentence(), "flag": n % 2, "uid": f"u{n}"} for n in range(60)]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
-
-
-def named(folder):
-    rows = [[["angry", "very happy", "calm"][n % 3], sentence()] for n in range(60)]
-    return write_csv(folder / "named.csv", ["w", "z"], rows)
-
-
-def conll(folder):
-    path = folder / "ner.conll"
-    sentences = [
-        "\n".join(f"{word} {'B-LOC' if word == 'river' else 'O'}" for word in sentence().split())
-        for _ in range(60)
-    ]
-    path.write_text("\n\n".join(["river B-LOC\nflows O", *sentences]) + "\n")
-    return path
-
-
-SHAPES = {
-    "single": (reviews, {"stars": ("classes", ["body"], 3)}),
-    "pairs": (pairs, {"alike": ("score", ["a", "b"], None)}),
-    "gaps": (
-        gaps,
-        {
-            "topic": ("classes", ["q"], ["news", "sport"]),
-            "urgent": ("binary", ["q"], None),
-            "marks": ("classes", ["q"], ["x", "x|y"]),
-        },
-    ),
-    "jsonl": (lines, {"flag": ("binary", ["t"], None)}),
-    "named": (named, {"w": ("classes", ["z"], ["angry", "calm", "very happy"])}),
-    "conll": (conll, {"tags": ("tags", ["tokens"], "from-train")}),
-}
-TINY = ["--set", "encoder.weights=random:tiny", "train.epochs=1"]
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_three_commands_lead_from_a_file_to_predictions(cotrunk, tmp_path, shape):
-    write, expected = SHAPES[shape]
-    file = write(tmp_path)
-    assert cotrunk("init", file, "-o", tmp_path / "run.toml").code == 0
-    tasks = tomllib.loads((tmp_path / "run.toml").read_text())["tasks"]
-    found = {name: (t["kind"], t["text"], t.get("classes")) for name, t in tasks.items()}
-    assert found == expected
-    run = tmp_path / "out"
-    said = cotrunk("train", tmp_path / "run.toml", "--out", run, *TINY)
-    assert said.code == 0, said.err
-    assert cotrunk("predict", run, file, "-o", tmp_path / "answers.jsonl").code == 0
+from shapes import TINY, reviews, sentence, write_csv
 
 
 def test_files_named_for_splits_are_the_splits_of_one_table(cotrunk, tmp_path):
@@ -155,7 +68,8 @@ def test_labels_of_the_same_name_in_two_files_are_told_apart(cotrunk, tmp_path):
     [
         ("text,other\n" + "all the same words here,unique\n" * 3, "no column looks like a label"),
         ("text,text\na b c d,1\n", "two columns are called"),
-        ("text,label\n", "no row"),
+        ("text,label\n", "a header but no rows"),
+        ("it is slow,0\n" + "it is bright and slow,1\n" * 9 + "tea,0\n", "looks like data"),
         ("", "empty"),
     ],
 )
@@ -204,3 +118,44 @@ def test_files_and_a_preset_exclude_each_other(cotrunk, tmp_path):
     said = cotrunk("init", reviews(tmp_path), "--preset", "1-bert")
     assert said.code == 2
     assert "--preset" in said.err
+
+
+def test_a_conll_file_with_several_label_columns_trains_all_of_them(cotrunk, tmp_path):
+    tags = ["DT I-NP O", "NN I-NP I-LOC", "VB I-VP O"]
+    sentences = [
+        "\n".join(f"{word} {tags[at % 3]}" for at, word in enumerate(sentence().split()))
+        for _ in range(60)
+    ]
+    (tmp_path / "a.conll").write_text("-DOCSTART- -X- O O\n\n" + "\n\n".join(sentences) + "\n")
+    assert cotrunk("init", "a.conll", "-o", "run.toml").code == 0
+    said = cotrunk("train", "run.toml", "--out", "out", *TINY)
+    assert said.code == 0, said.err
+    scores = cotrunk("evaluate", "out", "--json").document["tasks"]
+    metrics = {name: found["metric"] for name, found in scores.items()}
+    assert metrics == {"pos": "accuracy", "chunk": "entity-f1", "ner": "entity-f1"}
+
+
+def test_a_config_for_bioes_tags_says_why_it_has_no_entity_f1_and_how_to_get_it(cotrunk, tmp_path):
+    tags = {"river": "S-LOC", "old": "B-LOC", "town": "E-LOC"}
+    words = [["old", "town", *sentence().split()] for _ in range(60)]
+    lines = ["\n".join(f"{word} {tags.get(word, 'O')}" for word in some) for some in words]
+    text = "\n\n".join(lines) + "\n"
+    (tmp_path / "a.conll").write_text(text)
+    assert cotrunk("init", "a.conll", "-o", "run.toml").code == 0
+    written = (tmp_path / "run.toml").read_text()
+    assert "# entities in BIOES, which is not supported: scored by the accuracy" in written
+    (tmp_path / "a.conll").write_text(text.replace(" S-", " B-").replace(" E-", " I-"))
+    (tmp_path / "run.toml").write_text(written.replace('scheme = "plain"', 'scheme = "bio"'))
+    assert cotrunk("train", "run.toml", "--out", "out", *TINY).code == 0
+    score = cotrunk("evaluate", "out", "--json").document["tasks"]["tags"]
+    assert score["metric"] == "entity-f1"
+
+
+def test_plain_text_becomes_a_config_that_trains_without_labels(cotrunk, tmp_path):
+    lines = [f"{', '.join(sentence().split())} {n}.\n" for n in range(60)]
+    (tmp_path / "corpus.txt").write_text("".join(lines))
+    assert cotrunk("init", "corpus.txt", "-o", "run.toml").code == 0
+    (task,) = tomllib.loads((tmp_path / "run.toml").read_text())["tasks"].values()
+    assert task == {"kind": "mlm", "text": ["line"], "train": "corpus.txt", "dev": 0.1}
+    said = cotrunk("train", "run.toml", "--out", "out", *TINY)
+    assert said.code == 0, said.err

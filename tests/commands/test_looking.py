@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from calling import TASKS, files
 
-from cotrunk.config.settings import read_settings
+from cotrunk.config.check import read_settings
 from toy import write_rows
 
 

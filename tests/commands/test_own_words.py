@@ -50,7 +50,7 @@ def test_numbers_with_names(trained, cotrunk):
 
 def test_the_start_of_training_says_passes_and_names_the_run(cotrunk, toy):
     said = cotrunk("train", toy, "--out", "runs/mine", "--set", "train.max_steps=2")
-    assert "passes over the rows in an epoch: mood 1.00, same 1.00, alike 1.00" in said.err
+    assert "passes over the rows in an epoch: mood 0.40, same 0.40, alike 0.40" in said.err
     assert "mine: step 2/2" in said.err
     table = cotrunk("train", toy, "--out", "x", "--dry-run").out
     assert "passes over its rows" in table
@@ -61,10 +61,10 @@ def test_a_run_that_max_seconds_stopped_says_so_and_goes_on(cotrunk, toy):
     said = cotrunk("train", toy, *little)
     assert said.code == 0
     assert (
-        "train.max_seconds = 1e-06 stopped it after step 0 of 10; --resume starts over" in said.err
+        "stopped by train.max_seconds = 1e-06 after step 0 of 10; --resume starts over" in said.err
     )
     enough = ["--out", "run", "--resume", "--set", "train.max_seconds=99", "train.checkpoint=1"]
     said = cotrunk("train", toy, *enough)
     assert said.code == 0, said.err
     assert "step 10/10" in said.err
-    assert "stopped it" not in said.err
+    assert "stopped by" not in said.err

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from shapes import TINY, sentence
 
 from cotrunk.cli.main import main
 from cotrunk.infer.predictor import Answer, Answered, write_jsonl
 from cotrunk.kinds.score import Scores
 from cotrunk.kinds.task import Task
+from toy import train, write_toy
 
 
 class Said(NamedTuple):
@@ -20,12 +22,15 @@ class Said(NamedTuple):
     err: str
 
 
-@pytest.fixture
-def run(toy, tmp_path, capsys) -> Path:
-    arguments = ["train", str(toy), "--out", str(tmp_path / "run")]
-    assert main([*arguments, "--set", "train.max_steps=1", "train.evaluate=never"]) == 0
-    capsys.readouterr()
-    return tmp_path / "run"
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Path:
+    """For reading only."""
+    folder = tmp_path_factory.mktemp("input")
+    changes = ["train.max_steps=1", "train.evaluate=never"]
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("COTRUNK_CACHE", str(folder / "cache"))
+        assert train(write_toy(folder), folder / "run", "--set", *changes) == 0
+    return folder / "run"
 
 
 @pytest.fixture
@@ -98,9 +103,9 @@ def test_objects_on_standard_input_may_begin_with_a_byte_order_mark(predict):
     assert json.loads(said.out)["id"] == "a"
 
 
-def test_a_row_of_the_document_is_a_line_of_jsonl(predict, tmp_path):
-    document = json.loads(predict(tmp_path / "pair-dev.csv", "--json").out)
-    lines = predict(tmp_path / "pair-dev.csv", "--format", "jsonl").out.splitlines()
+def test_a_row_of_the_document_is_a_line_of_jsonl(run, predict):
+    document = json.loads(predict(run.parent / "pair-dev.csv", "--json").out)
+    lines = predict(run.parent / "pair-dev.csv", "--format", "jsonl").out.splitlines()
     assert document["rows"] == [json.loads(line) for line in lines]
     first = document["rows"][0]
     assert list(first) == ["id", "same", "alike"]
@@ -197,3 +202,38 @@ def test_the_encoding_of_a_file_can_be_given(predict, tmp_path):
     assert "looks like Latin-1: give --encoding latin-1" in said.err
     assert predict(file, "--encoding", "latin-1").code == 0
     assert "--encoding odd: must be a text encoding" in predict(file, "--encoding", "odd").err
+
+
+TAGGED = """
+[tasks.{0}]
+kind = "tags"
+scheme = "{1}"
+columns = ["tokens", "pos", "ner"]
+text = ["tokens"]
+label = "{0}"
+train = "a.conll"
+dev = 0.2
+"""
+SCHEMES = {"pos": "plain", "ner": "bio"}
+
+
+def test_words_without_tags_are_predicted_though_the_config_names_several_columns(
+    cotrunk, tmp_path
+):
+    sentences = ["\n".join(f"{word} NN B-LOC" for word in sentence().split()) for _ in range(40)]
+    tagged = "\n\n".join(sentences) + "\n\nno DT O\n"
+    (tmp_path / "a.conll").write_text(tagged)
+    config = "".join(TAGGED.format(label, scheme) for label, scheme in SCHEMES.items())
+    (tmp_path / "run.toml").write_text(config)
+    assert cotrunk("train", "run.toml", "--out", "out", *TINY).code == 0
+    words = [[line.split()[0] for line in one.splitlines()] for one in tagged.split("\n\n")]
+    (tmp_path / "new.conll").write_text("\n\n".join("\n".join(some) for some in words))
+    rows = cotrunk("predict", "out", "new.conll", "--json").document["rows"]
+    assert [len(row["ner"]["prediction"]) for row in rows] == [len(some) for some in words]
+    assert rows == cotrunk("predict", "out", "a.conll", "--json").document["rows"]
+    (tmp_path / "two.conll").write_text("river NN\n")
+    told = "two.conll:1: columns lists 3 names (tokens, pos, ner), but this line has 2 columns"
+    said = cotrunk("predict", "out", "two.conll")
+    assert f"{told}; give all of them, or tokens alone" in said.err
+    told = "new.conll:1: columns lists 3 names (tokens, pos, ner), but this line has 1 column"
+    assert told in cotrunk("evaluate", "out", "new.conll").err

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from calling import files, in_new_process
 
+from faults.preload import shared
 from toy import write_rows
 
 
@@ -33,7 +34,7 @@ def test_a_new_process_predicts_the_same_from_a_file_and_from_standard_input(cot
     rows = run.parent / "pair-dev.csv"
     here = cotrunk("predict", run, rows).out
     assert in_new_process("predict", run, rows).out == here
-    assert in_new_process("predict", run, "-", text=rows.read_text()).out == here
+    assert shared().run("predict", run, "-", text=rows.read_text()).out == here
 
 
 def test_predict_answers_for_every_task_whose_columns_are_there(cotrunk, run):
@@ -108,6 +109,6 @@ def test_predict_refuses_and_writes_nothing(cotrunk, run, file, options, finding
 
 @pytest.mark.slow
 def test_errors_about_standard_input_call_it_that(run):
-    said = in_new_process("predict", run, "-", text="a,b\n1,2\n")
+    said = shared().run("predict", run, "-", text="a,b\n1,2\n")
     assert said.code == 2
     assert said.err.startswith("error: standard input: the columns are a, b")

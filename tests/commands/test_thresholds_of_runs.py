@@ -88,7 +88,7 @@ def test_several_runs_decide_at_their_mean_threshold(cotrunk, run, toy):
     [
         (["tasks.same.threshold=1.5"], "tasks.same.threshold = 1.5: must lie between 0 and 1"),
         (['tasks.same.threshold="dev"'], "tasks.same.threshold = 'dev'"),
-        (["tasks.mood.threshold=0.4"], "tasks.mood.threshold is not a setting"),
+        (["tasks.mood.threshold=0.4"], "tasks.mood.threshold: kind classes has no threshold"),
         (
             [CHOSEN, "train.evaluate=never"],
             "tasks.same.threshold = 'dev-f1' needs evaluations, but train.evaluate = \"never\"",

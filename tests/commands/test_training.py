@@ -69,6 +69,54 @@ def test_a_dry_run_shows_the_rows_and_loss_factors_of_scaled(cotrunk, toy):
     assert rows == [[task, "0.3333", "10", "1.00", "4", "2"] for task in TASKS]
 
 
+def test_a_dry_run_counts_only_the_steps_that_will_be_made(cotrunk, toy):
+    """5 steps of each task are an epoch: 7 are one and two fifths."""
+    said = cotrunk("train", toy, "--dry-run", "--json", "--set", "train.max_steps=7")
+    first, second = said.document["sampling"]
+    assert (first["batches"]["mood"], second["batches"]["mood"]) == (5, 2)
+    assert second["passes"] == dict.fromkeys(TASKS, 0.4)
+    assert "mood 0.40 to 1.00" in said.err
+    (only,) = cotrunk("train", toy, "--dry-run", "--json", "--set", "train.max_steps=2").document[
+        "sampling"
+    ]
+    assert only["batches"] == dict.fromkeys(TASKS, 2)
+
+
+def test_a_dry_run_does_not_warn_of_passes_that_max_steps_cuts_off(cotrunk, toy):
+    often = ["train.steps_per_epoch=150", "train.epochs=1"]
+    warning = "every row of task mood is seen about 30 times in an epoch"
+    assert warning in cotrunk("train", toy, "--dry-run", "--set", *often).err
+    said = cotrunk("train", toy, "--dry-run", "--set", *often, "train.max_steps=5")
+    assert (said.code, "every row of task" in said.err) == (0, False)
+
+
+def test_starved_tasks_are_counted_in_the_steps_that_will_be_made(cotrunk, toy):
+    """5 steps of each task see all its rows; epochs of 2 steps see 40 % of them, two 64 %."""
+
+    def told(*changes):
+        said = cotrunk("train", toy, "--dry-run", "--set", *changes).err
+        return [line for line in said.splitlines() if "[starved-task]" in line]
+
+    assert told("train.max_steps=3") == told("train.max_steps=7") == []
+    (few,) = told("train.max_steps=2")
+    assert "train.max_steps: the first 2 of 10 steps see few rows: 40% of alike, 40% of mood" in few
+    short = ["train.steps_per_epoch=2", "train.epochs=10"]
+    assert told(*short) == []  # in the end it sees all rows
+    for line, task in zip(told(*short, "train.max_steps=4"), TASKS, strict=True):
+        assert f"task {task}: an epoch sees 40% of its rows, the whole run 64%" in line
+    (few,) = told(*short, "train.max_steps=1")
+    assert "the first 1 of 20 steps see few rows: 20% of alike" in few
+
+
+def test_a_dry_run_of_stages_says_which_epoch_is_whose(cotrunk, toy):
+    stages = 'stages=[{epochs=1, tasks=["mood"]}, {epochs=1}]'
+    shown = cotrunk("train", toy, "--dry-run", "--set", stages).out.splitlines()
+    assert shown[0].split()[:3] == ["stage", "epoch", "task"]
+    assert shown[1].split()[:3] == ["1", "1", "mood"]
+    assert shown[2].split()[:3] == ["2", "1", "mood"]
+    assert shown[3].split()[0] == "same"
+
+
 def test_a_dry_run_shows_the_figures_of_method_1(capsys):
     """BERT Mastery, section 3.5: 2, 32 and 2 rows of the course's tasks, losses times 17, 1/8."""
     course = {"sst": 8544, "para": 141506, "sts": 6040}
@@ -131,6 +179,15 @@ def test_train_reads_one_file_with_several_labels_where_some_are_missing(cotrunk
     said = cotrunk("train", toy, "--out", "run", "--json", "--set", "train.max_steps=1")
     assert said.document["steps"] == 1
     assert "same train: 10 rows have no label for this task" in said.err
+
+
+def test_rows_without_a_label_are_counted_once_though_dev_is_a_share_of_them(cotrunk, toy):
+    rows = [[i, f"good plot {i}", i % 3 if i % 4 else ""] for i in range(40)]
+    write_rows(toy.parent / "mood-train.csv", ["id", "sentence", "mood"], rows)
+    changes = ["tasks.mood.sparse_labels=true", "tasks.mood.dev=0.3"]
+    said = cotrunk("train", toy, "--out", "run", "--dry-run", "--set", *changes)
+    (note,) = [line for line in said.err.splitlines() if "no label" in line]
+    assert note == "note: mood: 10 rows have no label for this task"
 
 
 def test_a_device_that_is_not_here_is_refused(cotrunk, toy):
@@ -197,8 +254,9 @@ def test_a_task_that_is_not_reached_before_the_last_step_is_told(cotrunk, toy):
     changes = ["train.sampling=sequential", "train.max_steps=1"]
     said = cotrunk("train", toy, "--out", "run", "--set", *changes)
     assert said.code == 0
-    told = [line for line in said.err.splitlines() if "[starved-task]" in line]
+    *told, seen = [line for line in said.err.splitlines() if "[starved-task]" in line]
     assert [line.split(": ")[2].split()[1] for line in told] == ["alike", "same"]
+    assert "the first 1 of 30 steps see few rows: 20% of mood" in seen
     later = ["stages=[{max_steps=1}, {sampling='together'}]"]
     for others in (changes[:1], [*changes[:1], *later]):
         assert "[starved-task]" not in cotrunk("train", toy, "--dry-run", "--set", *others).err

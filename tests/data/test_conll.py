@@ -1,6 +1,7 @@
 """CoNLL files: what is a sentence, what is a column, and what is refused with its line."""
 
 import tracemalloc
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 from sources import write
 
 from cotrunk.data.reading.conll import LONGEST_SENTENCE
+from cotrunk.data.reading.examples import Source
 from cotrunk.data.reading.files import open_table
 from cotrunk.data.reading.formats import Fault
 from cotrunk.errors import UserError
@@ -104,7 +106,7 @@ def test_a_comment_within_a_sentence_is_a_fault(tmp_path):
         (b"x\t", "column 2 is empty"),
         (b"\tO", "column 1 is empty"),
         (b"x\0y\tO", "a line must not contain NUL; found one at character 2"),
-        (b"x\xff\tO", r"a line must be UTF-8; found 'x\udcff\tO\n' at character 2"),
+        (b"x\xff\tO", r"a line must be UTF-8; found 'x\xff\tO\n' at character 2"),
         (b"x" * 1_000_000 + b"\tO", "a line must not exceed 1,000,000 characters"),
     ],
 )
@@ -146,7 +148,19 @@ def test_a_file_without_sentences_is_refused(tmp_path, content, told):
 def test_as_many_columns_must_be_named_as_there_are(tmp_path):
     path = write(tmp_path, "a.conll", "\nAda\tB-PER\n")
     told = refusal(path, "tokens", columns=["tokens", "pos", "tags"])
-    assert told == f"{path}:2: columns lists 3 names, but this line has 2 columns"
+    finding = "columns lists 3 names (tokens, pos, tags), but this line has 2 columns"
+    assert told == f"{path}:2: {finding}; name all columns of the file"
+
+
+def test_words_alone_are_never_taken_for_another_column(tmp_path):
+    """The labels are read alone, to find the classes."""
+    path = write(tmp_path, "a.conll", "Ada\nran\n")
+    tagged = Source(path, ("tokens",), "tags", columns=("tokens", "tags"))
+    with replace(tagged, label=None).open(["tokens"]) as table:
+        assert list(table.select(["tokens"])) == [(1, (["Ada", "ran"],))]
+    for source in (tagged, replace(tagged, texts=("words",), label=None)):
+        with pytest.raises(UserError, match="columns lists 2 names"), source.open(["tags"]):
+            pass
 
 
 def test_how_much_was_read_is_known_on_the_way(tmp_path):

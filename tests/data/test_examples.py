@@ -12,6 +12,7 @@ from cotrunk.kinds.binary import Binary
 from cotrunk.kinds.classes import Classes
 from cotrunk.kinds.kind import Kind
 from cotrunk.kinds.score import Scores
+from cotrunk.kinds.tags import Tags
 from cotrunk.kinds.task import Task
 
 
@@ -47,7 +48,7 @@ def test_an_error_names_file_line_column_rule_finding_and_fix(tmp_path):
         ('" \t",1', ":2:1 (text): the text is empty"),
         ("x,", ":2:2 (label): the label is empty; fill the cell"),
         ("a\0b,1", ":2:1 (text): a cell must not contain NUL; found one at character 2"),
-        (b"caf\xe9,1", ":2:1 (text): a cell must be UTF-8; found 'caf\\udce9' at character 4"),
+        (b"caf\xe9,1", ":2:1 (text): a cell must be UTF-8; found 'caf\\xe9' at character 4"),
         (b"x,\xff", ":2:2 (label): a cell must be UTF-8"),
         (f"{'x' * 1_000_001},1", ":2: a cell must not exceed 1,000,000 characters"),
         ('"x,1\ny,2\nz,3', ":2: the row opens a quote and never closes it; close it, or"),
@@ -104,7 +105,7 @@ def test_wrong_labels_are_one_line_with_the_count_of_each(tmp_path):
     assert list(refusal(STARS, one(path))) == [
         f"{path}:3:2 (label): a class must be one of 0..4; "
         "found '9' in 100 rows, '8' in 100 rows, '7' in 1 row (201 of 202 rows); "
-        "correct the cells or the task's classes, or set skip_bad_rows = true"
+        "correct the cells or the task's classes"
     ]
 
 
@@ -124,13 +125,36 @@ def test_a_row_with_two_bad_cells_is_counted_once(tmp_path):
     assert "(all 9 rows)" in line
 
 
-def test_skipping_bad_rows_is_not_advised_if_none_would_be_left(tmp_path):
-    for good in ("", "x,1\n"):
-        content = "text,label\n,1\nx,\nx,9\nx\n" + "y,1,1\n" * 9 + good
-        lines = refusal(STARS, one(write(tmp_path, "a.csv", content)))
-        assert len(lines) == 5
-        for line in lines:
-            assert ("set skip_bad_rows = true" in line or "or skip_bad_rows" in line) == bool(good)
+@pytest.mark.parametrize("good", [0, 1, 12, 13])
+def test_skipping_bad_rows_is_not_advised_if_most_rows_would_go(tmp_path, good):
+    content = "text,label\n,1\nx,\nx,9\nx\n" + "y,1,1\n" * 9 + "x,1\n" * good
+    lines = refusal(STARS, one(write(tmp_path, "a.csv", content)))
+    assert len(lines) == 5
+    assert all(("skip_bad_rows = true" in line) == (good >= 13) for line in lines)
+
+
+@pytest.mark.parametrize("good", [0, 1])
+def test_labels_that_most_rows_lack_may_be_declared_sparse(tmp_path, good):
+    path = write(tmp_path, "a.csv", "text,label\n" + "x,1\n" * good + "x,\n" * 9)
+    (line,) = refusal(STARS, one(path))
+    assert line.endswith(
+        "; fill the cells or set sparse_labels = true" if good else "fill the cells"
+    )
+
+
+def test_a_scheme_that_allows_all_wrong_tags_is_named_once(tmp_path):
+    rows = [{"text": ["x", "y"], "label": ["O", tag]} for tag in ("I-PER", "I-LOC") * 4]
+    path = write(tmp_path, "a.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    tags = Tags(classes=("O", "B-PER", "I-PER", "B-LOC", "I-LOC"))
+    (line,) = refusal(Task("names", 1, tags), one(path))
+    assert "'I-PER' after 'O' in 4 rows, 'I-LOC' after 'O' in 4 rows" in line
+    assert line.count('set scheme = "iob1"') == 1
+
+
+def test_rows_of_other_tasks_do_not_count_as_lost(tmp_path):
+    path = write(tmp_path, "a.csv", "text,label\n" + "x,\n" * 9 + "x,1\nx,9\n")
+    (line,) = refusal(STARS, one(path, sparse_labels=True))
+    assert line.endswith("or set skip_bad_rows = true")
 
 
 @pytest.mark.parametrize("count", [6, 500])

@@ -85,7 +85,8 @@ def test_a_header_that_opens_a_quote_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("{", ":1:2: a line must be one JSON object"),
+        ("{", ":1:2: a line must be one JSON object; found its end (expecting property name"),
+        ('{"a": oui}', ":1:7: a line must be one JSON object; found 'oui}' (expecting value)"),
         ("3", ":1: a line must be one JSON object; found 3"),
         ("[" * 100_000, ""),
         ('{"a":' * 100_000, ":1: a line must be one JSON object; this one is nested too deeply"),
@@ -103,7 +104,7 @@ def test_bad_objects_are_named(tmp_path, line, told):
 
 
 def test_parquet_rows_are_named_by_row_and_column(tmp_path):
-    columns = {"id": [7, 8, 9], "text": ["x", None, "z"], "label": [0, 1, 9]}
+    columns = {"id": [7, 8, 9, 6], "text": ["x", None, "z", "x"], "label": [0, 1, 9, 0]}
     assert refusal(STARS, one(parquet(tmp_path / "a.parquet", columns))) == (
         f"{tmp_path}/a.parquet:2:2 (text): the text is missing; "
         "correct the cell or set skip_bad_rows = true",

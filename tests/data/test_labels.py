@@ -48,7 +48,7 @@ def test_labels_mean(tmp_path, task, raw, label):
         (STARS, True, "one of 0..4; found True"),
         (STARS, "٣", "one of 0..4"),
         (STARS, [3], "found a value of type list"),
-        (MOOD, "goood", "one of 'bad', 'good'; found 'goood'; did you mean 'good'?"),
+        (MOOD, "goood", "one of 'bad', 'good'; found 'goood' (did you mean 'good'?)"),
         (MOOD, "1", "one of 'bad', 'good'"),
         (MOOD, " good", "one of 'bad', 'good'"),
         (YES, "0.5", "0 or 1, no or yes, false or true"),

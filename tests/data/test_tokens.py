@@ -63,9 +63,8 @@ def test_a_remembered_word_is_not_asked_for_again():
     assert set(tokenise.words) == {b"good", b"unable"}
 
 
-def test_words_that_were_forgotten_are_learned_again(monkeypatch):
-    monkeypatch.setattr(tokens, "REMEMBERED_LETTERS", 8)
-    tokenise = Tokeniser(TOKENIZERS["uncased"])
+def test_words_that_were_forgotten_are_learned_again():
+    tokenise = Tokeniser(TOKENIZERS["uncased"], remembered_letters=8)
     texts = ["good unable", "a good !", "unables a", "good good", "é un", ""]
     expected = [TOKENIZERS["uncased"].encode(text, add_special_tokens=False).ids for text in texts]
     assert [tokenise([text])[0] for text in texts * 2] == expected * 2

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -45,9 +46,23 @@ def stored(source: Source, folder: Path, monkeypatch, **how: int) -> dict[str, b
     return {file.name: file.read_bytes() for file in made.iterdir()}
 
 
-def children() -> set[str]:
+def all_children() -> set[str]:
     own = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
     return set(own.read_text().split())
+
+
+OTHERS: set[str] = set()
+
+
+@pytest.fixture(autouse=True)
+def others():
+    """Processes that tests of other files have started and keep."""
+    OTHERS.clear()
+    OTHERS.update(all_children() if Path("/proc").is_dir() else ())
+
+
+def children() -> set[str]:
+    return all_children() - OTHERS
 
 
 def test_what_is_stored_does_not_depend_on_the_number_of_workers(tmp_path, monkeypatch):
@@ -153,6 +168,7 @@ def test_a_signal_ends_the_workers_too(tmp_path, number, code):
         [sys.executable, "-c", STOPPED, str(source.path), str(int(number))],
         capture_output=True,
         check=False,
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # may be ignored here
     )
     assert done.returncode == code
     left = list((cache_folder() / "tokens").iterdir())

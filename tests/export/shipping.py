@@ -11,7 +11,7 @@ import torch
 
 import cotrunk
 from cotrunk.build.sources import sources_of, unlabelled_sources
-from cotrunk.config.settings import read_settings
+from cotrunk.config.check import read_settings
 from cotrunk.export.check import TOLERANCE
 from cotrunk.export.export import Exported, Request, export
 from cotrunk.infer.model import Model

@@ -174,7 +174,7 @@ def test_a_score_needs_no_range(toy, tmp_path):
             "tasks.mood.metric=f1",
             "must be one of accuracy, macro-f1, mcc",
         ),
-        ("tasks.mood.range=[0, 1]", "tasks.mood.range is not a setting"),
+        ("tasks.mood.range=[0, 1]", "tasks.mood.range: kind classes has no range; score has"),
         ("tasks.mood.clases=4", "tasks.mood.clases is not a setting; did you mean 'classes'?"),
         ("tasks.mood.class_weights=heavy", "tasks.mood.class_weights = 'heavy': must be"),
         ("tasks.mood.classes=1", "tasks.mood.classes = 1: must be between 2 and 10,000"),

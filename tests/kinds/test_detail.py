@@ -141,7 +141,8 @@ def test_outputs_that_are_not_finite_have_no_detail():
 
 
 def test_a_kind_without_labels_has_metrics_only():
-    evidence = np.array([[0.5, 1, 7], [1.5, 0, 8]])
+    evidence = np.array([[0.5, 1, 7, 7], [1.5, 0, 8, 6]])
     found = detail_of(MaskedWords(), evidence, np.zeros(0), counts=np.array([2])).document()
     assert set(found["metrics"]) == {"accuracy", "loss", "perplexity"}
+    assert found["constant"]["accuracy"] == 0.5
     assert (found["classes"], found["confusion"], found["calibration"]) == ([], None, None)

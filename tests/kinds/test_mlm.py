@@ -71,17 +71,19 @@ def test_a_batch_is_masked_by_its_generator_alone():
     assert not all(map(np.array_equal, one, other))
 
 
-def test_evidence_is_the_loss_the_hit_and_the_predicted_word():
+def test_evidence_is_the_loss_the_hit_the_predicted_and_the_original_word():
     logit_NV, target_N = torch.randn(50, 25), torch.randint(25, (50,)).float()
     logit_NV[:20, target_N[:20].long()] += 3
-    loss, hit, predicted = bound().evidence(logit_NV, target_N).T
+    loss, hit, predicted, original = bound().evidence(logit_NV, target_N).T
     torch.testing.assert_close(loss, F.cross_entropy(logit_NV, target_N.long(), reduction="none"))
     assert torch.equal(predicted, logit_NV.argmax(1).float())
     assert torch.equal(hit, (predicted == target_N).float())
+    assert torch.equal(original, target_N)
 
 
 def test_the_score_is_masked_accuracy_with_wilsons_interval_beside_loss_and_perplexity():
-    evidence = np.array([[0.5, 1, 7], [1.5, 0, 3], [2.5, 1, 3], [0.5, 1, 9]], np.float32)
+    sites = [[0.5, 1, 7, 7], [1.5, 0, 3, 4], [2.5, 1, 3, 3], [0.5, 1, 9, 9]]
+    evidence = np.array(sites, np.float32)
     score = bound().scores(evidence, np.zeros(0))
     wilson = binomtest(3, 4).proportion_ci(method="wilson")
     assert (score.metric, score.score, score.rows) == ("accuracy", 0.75, 4)
@@ -90,30 +92,36 @@ def test_the_score_is_masked_accuracy_with_wilsons_interval_beside_loss_and_perp
     assert bound().predict_labels(evidence).tolist() == [7, 3, 3, 9]
 
 
+def test_its_constant_answer_is_the_token_that_was_masked_most_often():
+    sites = [[0.5, 1, 7, 7], [1.5, 0, 3, 7], [2.5, 1, 3, 3], [0.5, 1, 9, 9], [np.nan] * 4]
+    score = bound().scores(np.array(sites, np.float32), np.zeros(0))
+    assert (score.baseline, score.masked_tokens) == (0.5, 4)
+
+
 @pytest.mark.parametrize("broken", [np.nan, np.inf])
 def test_a_loss_that_is_not_finite_gives_no_score(broken):
-    evidence = np.array([[broken, 0, 7], [1.5, 1, 3]], np.float32)
+    evidence = np.array([[broken, 0, 7, 5], [1.5, 1, 3, 3]], np.float32)
     assert np.isnan(bound().scores(evidence, np.zeros(0)).score)
     assert np.isnan(bound().predict_labels(evidence)).tolist() == [True, False]
 
 
 def test_sites_that_were_cut_off_do_not_count():
-    evidence = np.array([[0.5, 1, 7], [1.5, 0, 3]], np.float32)
-    longer = np.concatenate([evidence, np.full((3, 3), np.nan, np.float32)])
+    evidence = np.array([[0.5, 1, 7, 7], [1.5, 0, 3, 5]], np.float32)
+    longer = np.concatenate([evidence, np.full((3, 4), np.nan, np.float32)])
     assert bound().scores(longer, np.zeros(0)) == bound().scores(evidence, np.zeros(0))
 
 
 def test_no_site_at_all_gives_no_score():
-    assert np.isnan(bound().scores(np.zeros((0, 3), np.float32), np.zeros(0)).score)
+    assert np.isnan(bound().scores(np.zeros((0, 4), np.float32), np.zeros(0)).score)
 
 
 def test_it_is_not_part_of_the_overall_score():
-    score = bound().scores(np.array([[0.5, 1, 7]], np.float32), np.zeros(0))
+    score = bound().scores(np.array([[0.5, 1, 7, 7]], np.float32), np.zeros(0))
     assert np.isnan(overall({"mlm": score})["official"])
 
 
 def test_errors_are_the_mean_losses_of_rows():
-    evidence = np.array([[1.0, 1, 7], [3.0, 0, 3], [5.0, 0, 3]], np.float32)
+    evidence = np.array([[1.0, 1, 7, 7], [3.0, 0, 3, 4], [5.0, 0, 3, 5]], np.float32)
     found = bound().errors(evidence, np.zeros(0), counts=np.array([2, 0, 1]))
     np.testing.assert_array_equal(found, [2, np.nan, 5])
 

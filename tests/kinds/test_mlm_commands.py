@@ -6,7 +6,7 @@ import pytest
 
 import cotrunk
 from cotrunk.cli.main import main
-from cotrunk.config.settings import read_settings
+from cotrunk.config.check import read_settings
 from cotrunk.errors import UserError
 from toy import prepared, train
 
@@ -24,7 +24,7 @@ def test_scores_are_printed_with_loss_and_perplexity(run, capsys):
     for command in (["evaluate"], ["info"]):
         assert main([*command, str(run)]) == 0
         rows = [line.split() for line in capsys.readouterr().out.splitlines()]
-        names = [" ".join(row[:2]) for row in rows if row and row[0].startswith("mlm")]
+        names = [" ".join(row[:2]) for row in rows if row and row[0] == "mlm"]
         assert names[1:] == ["mlm loss", "mlm perplexity"], command
 
 
@@ -34,6 +34,28 @@ def test_evaluate_gives_the_scores_of_training(run, capsys):
     kept = json.loads((run / "best" / "evaluation.json").read_text())["scores"]["mlm"]
     assert found["tasks"]["mlm"]["more"] == pytest.approx(kept["more"], rel=1e-5)
     assert set(found["worst"]) == {"mood", "same", "alike"}
+    assert found["tasks"]["mlm"]["rows"] == kept["rows"] == 72  # texts, not masked tokens
+
+
+def test_every_score_comes_with_its_masked_tokens_and_its_constant_answer(
+    only_masked, tmp_path, capsys
+):
+    run = tmp_path / "run"
+    assert train(only_masked, run, "--set", "train.epochs=1") == 0
+    score = json.loads((run / "best" / "evaluation.json").read_text())["scores"]["mlm"]
+    assert score["masked_tokens"] > score["rows"] == 20  # every text has at least one
+    assert 1 / score["masked_tokens"] < score["baseline"] < 1
+    on = f"{score['masked_tokens']} masked tokens in 20 rows"
+    constant = f"{score['baseline']:.3f}"
+    assert f"(constant {constant}, {on})" in capsys.readouterr().err
+    for command in ("evaluate", "info"):
+        assert main([command, str(run)]) == 0
+        said = capsys.readouterr().out.splitlines()
+        assert f"mlm: scored on {on}" in said, command
+        assert any(line.split()[-2:] == [constant, "20"] for line in said), command
+    assert main(["compare", str(run)]) == 0
+    assert f"mlm: accuracy on {on} (constant answer {constant})" in capsys.readouterr().out
+    assert f"mlm: scored on {on}" in repr(cotrunk.load(run).evaluate())
 
 
 def test_int8_is_measured_on_it(run, capsys):
@@ -45,7 +67,7 @@ def test_int8_is_measured_on_it(run, capsys):
 def test_predict_skips_it_with_a_note(run, capsys):
     assert main(["predict", str(run), str(run.parent / "mood-dev.csv")]) == 0
     said = capsys.readouterr()
-    assert "note: mlm is skipped: it makes no predictions" in said.err
+    assert "note: mlm is skipped: it is only for training" in said.err
     assert said.out.startswith("id,mood,mood_probability\n")
 
 
@@ -89,7 +111,7 @@ def test_plan_counts_its_head_without_the_table(masked, capsys):
 WRONG = {
     "tasks.mlm.label=mood": "tasks.mlm.label: kind mlm has no labels",
     "tasks.mlm.sparse_labels=true": "tasks.mlm.sparse_labels: kind mlm has no labels",
-    "tasks.mlm.metric=accuracy": "tasks.mlm.metric is not a setting",
+    "tasks.mlm.metric=accuracy": "tasks.mlm.metric: kind mlm has no metric; classes, binary",
     "tasks.mlm.rate=1.5": "tasks.mlm.rate = 1.5: must be between 0 and 1",
     "tasks.mlm.head.depth=2": "tasks.mlm.head: kind mlm uses",
     "tasks.mlm.reads=['mood']": "tasks.mlm.reads: kind mlm uses",
@@ -106,7 +128,7 @@ WRONG = {
     "tasks.mlm.texts_of=[]": "tasks.mlm.text is missing: name the text columns",
     "tasks.mlm.text=['sentence']": "tasks.mlm.text and texts_of both say where the texts are",
     "tasks.mlm.train=mood-train.csv": "tasks.mlm.train and texts_of both say",
-    "tasks.mood.texts_of=['same']": "tasks.mood.texts_of is not a setting",
+    "tasks.mood.texts_of=['same']": "tasks.mood.texts_of: kind classes has no texts_of; mlm has",
     "train.keep=mlm": "train.keep = 'mlm': kind mlm cannot choose the best checkpoint if "
     "there are other kinds; use one of official, mean, sum, mood, same, alike",
 }

@@ -13,7 +13,7 @@ from tokenizers import Tokenizer
 from cotrunk.build.sources import sources_of
 from cotrunk.build.stage import updated_in_stage
 from cotrunk.build.tasks import tasks_of
-from cotrunk.config.settings import read_settings
+from cotrunk.config.check import read_settings
 from cotrunk.data.tokens.cache import load_corpus
 from cotrunk.errors import UserError
 from cotrunk.infer.forward import Live

@@ -12,7 +12,7 @@ from torch.testing import assert_close
 from cotrunk.build.sources import sources_of
 from cotrunk.build.tasks import tasks_of
 from cotrunk.cli.main import main
-from cotrunk.config.settings import check_settings
+from cotrunk.config.check import check_settings
 from cotrunk.data.reading.examples import Rows, Source
 from cotrunk.errors import UserError
 from cotrunk.kinds.multilabel import Multilabel
@@ -206,7 +206,7 @@ def test_an_unknown_topic_is_named_with_its_line(topics, capsys):
     assert train(topics, topics.parent / "run") == 2
     error = capsys.readouterr().err
     assert "topics-train.csv:202:2 (topics): a class must be one of" in error
-    assert "found 'rivr'; did you mean 'river'?" in error
+    assert "found 'rivr' (did you mean 'river'?); correct the cell" in error
 
 
 def test_the_constant_answer_is_the_best_set_of_common_classes():

@@ -63,6 +63,10 @@ def test_a_seventh_kind_trains_evaluates_and_predicts(ladder, tmp_path):
     predictor = cotrunk.load(tmp_path / "run", extensions=MORE)
     answers = predictor.predict("mood", ["good tea", "a river"])
     assert [answer.prediction in (0, 1, 2) for answer in answers] == [True, True]
+    with pytest.raises(
+        UserError, match=r"must be one of .*; pass the extensions it was trained with"
+    ):
+        cotrunk.load(tmp_path / "run")
 
 
 @pytest.mark.parametrize("world", ["ladder", "words"])

@@ -36,6 +36,73 @@ def ner(toy: Path) -> Path:
     return toy
 
 
+POS = """
+[encoder]
+weights = "random:tiny"
+max_tokens = 6
+
+[tasks.pos]
+kind = "tags"
+scheme = "plain"
+text = ["tokens"]
+label = "tags"
+train = "pos.jsonl"
+dev = 0.5
+
+[train]
+max_steps = 1
+"""
+
+
+@pytest.fixture
+def pos(tmp_path: Path) -> Path:
+    rows = [{"tokens": WORDS[i:] + WORDS[:i], "tags": ["A", "B"] * 5 + ["A"]} for i in range(6)]
+    lines = "".join(f"{json.dumps(row)}\n" for row in rows)
+    (tmp_path / "pos.jsonl").write_text(lines, encoding="utf-8")
+    (tmp_path / "pos.toml").write_text(POS, encoding="utf-8")
+    return tmp_path / "pos.toml"
+
+
+def test_plain_tags_of_words_that_were_cut_are_missing_but_raise_no_alarm(pos, tmp_path, capsys):
+    run = tmp_path / "run"
+    assert main(["train", str(pos), "--out", str(run)]) == 0
+    assert "not finite" not in capsys.readouterr().err
+    assert main(["predict", str(run), str(tmp_path / "pos.jsonl"), "--json"]) == 0
+    said = capsys.readouterr()
+    tags = [row["pos"]["prediction"] for row in json.loads(said.out)["rows"]]
+    cut = sum(row.count(None) for row in tags)
+    assert all(row[-1] is None for row in tags)
+    assert f"note: pos: {cut} words beyond encoder.max_tokens have no tag" in said.err
+
+
+def test_tags_in_a_csv_are_refused_with_the_file_and_what_to_use(pos, tmp_path, capsys):
+    (tmp_path / "pos.csv").write_text("tokens,tags\ngood tea,A B\n" * 2, encoding="utf-8")
+    run, change = tmp_path / "run", "tasks.pos.train=pos.csv"
+    assert main(["train", str(pos), "--out", str(run), "--set", change]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith(
+        "pos.csv (tags): tags must be a list, one per word; found 'A B'; "
+        "CSV and TSV cannot hold lists: use JSONL, Parquet or CoNLL"
+    )
+
+
+WRONG_TAGS = [
+    (["O"], "each word needs a label; found 1 for 2 words; correct the cell or set skip"),
+    (["O", "I-X"], "found 'I-X' after 'O'; correct the cell or set scheme = \"iob1\", or set skip"),
+]
+
+
+@pytest.mark.parametrize(("tags", "told"), WRONG_TAGS)
+def test_a_wrong_row_of_tags_has_a_fix_of_its_own(pos, tmp_path, capsys, tags, told):
+    good = {"tokens": ["good", "tea"], "tags": ["O", "B-X"]}
+    rows = [good, good | {"tags": tags}]
+    lines = "".join(f"{json.dumps(row)}\n" for row in rows)
+    (tmp_path / "pos.jsonl").write_text(lines, encoding="utf-8")
+    changes = ["--set", "tasks.pos.scheme=bio"]
+    assert main(["train", str(pos), "--out", str(tmp_path / "run"), *changes]) == 2
+    assert told in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_tags_beside_other_tasks_resume_to_the_same_last_bit(ner, tmp_path):
     changes = ["train.checkpoint=2"]

@@ -1,4 +1,7 @@
 import math
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -106,8 +109,24 @@ def test_a_parameter_without_a_gradient_stays(name):
     assert torch.equal(network[0].weight, before)
 
 
-def test_torch_adamw_is_fused():
-    assert AdamW(groups_of(small_network())).param_groups[0]["fused"] is True
+def test_adamw_is_bit_identical_to_the_fused_one_of_torch():
+    ours, theirs = small_network(), small_network()
+    train(ours, AdamW(groups_of(ours, decay=0.1)), range(8))
+    train(theirs, torch.optim.AdamW(groups_of(theirs, decay=0.1), fused=True), range(8))
+    for one, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+        assert torch.equal(one, other)
+
+
+@pytest.mark.slow
+def test_training_does_not_import_the_compiler_of_torch(toy, tmp_path):
+    lines = [
+        "import sys, pathlib, toy",
+        "toy.train(*map(pathlib.Path, sys.argv[1:]))",
+        "assert 'torch._dynamo' not in sys.modules",
+    ]
+    asked = [sys.executable, "-c", "\n".join(lines), str(toy), str(tmp_path / "run")]
+    done = subprocess.run(asked, capture_output=True, text=True, cwd=Path(__file__).parents[1])
+    assert done.returncode == 0, done.stderr
 
 
 def test_vectors_do_not_decay():

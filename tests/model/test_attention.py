@@ -105,6 +105,8 @@ def test_gradients_of_words_add_up_over_batches_and_repeated_tokens():
         "hidden_dropout_prob": 0.0,
     }  # fmt: skip
     embeddings = Embeddings(shape_from_config(config, "config")).double()
+    for parameter in embeddings.parameters():
+        torch.nn.init.normal_(parameter)
     table = embeddings.words.weight
     texts = [text_of([3, 3, 5]), text_of([7])]
     plain = table.detach().clone().requires_grad_()

@@ -38,6 +38,7 @@ texts_of = ["mood"]
 
 [train]
 batch = 64
+sampling = "together"
 threads = 1
 evaluate = "never"
 """

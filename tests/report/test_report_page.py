@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -203,7 +202,7 @@ def test_charts_are_written_for_papers_in_colours_of_their_own(trained, tmp_path
         (["nowhere"], "nowhere"),
         (["{runs}", "-o", "{runs}"], "is a folder"),
         (["{runs}", "-o", "page.pdf"], "page.html"),
-        (["{runs}", "--svg", "{runs}/shared-1/run.json"], "is a file"),
+        (["{runs}", "--svg", "{runs}/shared-1/run.json"], "error: --svg /"),
         (["{runs}", "--baseline", "nowhere"], "nowhere"),
     ],
 )
@@ -240,24 +239,6 @@ def test_without_the_extra_one_line_says_how_to_install_it(trained, tmp_path):
     assert len(done.stderr.splitlines()) == 1
 
 
-@pytest.fixture(scope="module")
-def browser():
-    """Chromium without a window; ``COTRUNK_BROWSER=required`` makes its absence a failure."""
-    names = ("chromium", "chromium-browser", "google-chrome", "chrome")
-    path = next((found for name in names if (found := shutil.which(name))), None)
-    if path is None:
-        missing = "no Chromium to open the page with; apt-get install chromium"
-        if os.environ.get("COTRUNK_BROWSER") == "required":
-            pytest.fail(missing)
-        pytest.skip(missing)
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield running
-        running.close()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [1200, 400])
 def test_a_browser_draws_everything_without_a_request_or_a_complaint(browser, page, width):
@@ -277,3 +258,33 @@ def test_a_browser_draws_everything_without_a_request_or_a_complaint(browser, pa
     assert requests == [page.as_uri()]
     assert said == []
     opened.close()
+
+
+AT_FIRST_CHART = f"""
+new MutationObserver((_, observer) => {{
+  if (!document.querySelector("[data-chart] svg")) return;
+  observer.disconnect();
+  for (const [section, value] of [["learning", "log"], ["confusion", {json.dumps(HOSTILE)}]]) {{
+    const select = document.querySelector(`#${{section}} select`);
+    select.value = value;
+    select.dispatchEvent(new Event("change"));
+  }}
+}}).observe(document, {{ childList: true, subtree: true }});
+"""
+
+
+@pytest.mark.slow
+def test_what_is_chosen_before_a_chart_is_drawn_is_drawn(browser, page):
+    shown = {}
+    for moment in ("never", "early"):
+        opened, said = browser.new_page(), []
+        opened.on("pageerror", lambda error, said=said: said.append(str(error)))
+        if moment == "early":
+            opened.add_init_script(AT_FIRST_CHART)
+        opened.goto(page.as_uri())
+        opened.wait_for_selector("html[data-drawn=all]", timeout=120_000)
+        axes = opened.locator("#learning [data-chart] .role-axis").all()
+        shown[moment] = [axis.get_attribute("aria-label") for axis in axes]
+        assert said == []
+        opened.close()
+    assert shown["early"] != shown["never"]

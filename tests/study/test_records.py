@@ -127,6 +127,14 @@ def test_seeds_are_one_group_and_choices_are_what_differs(several_runs):
     assert group_runs(records[:2])[0].choices == {}
 
 
+def test_runs_that_are_tracked_elsewhere_are_one_plan(several_runs):
+    first, second = (read_run(several_runs / "shared" / seed) for seed in "12")
+    track = {"to": ["tensorboard"], "folder": "tracked"}
+    tracked = replace(second, settings={**second.settings, "track": track})
+    (group,) = group_runs([first, tracked])
+    assert [run.seed for run in group.runs] == [1, 2]
+
+
 def test_a_file_counts_by_its_contents_not_by_its_name(several_runs, tmp_path):
     copied = tmp_path / "copy"
     shutil.copytree(several_runs / "shared" / "1", copied)

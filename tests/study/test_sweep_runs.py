@@ -7,12 +7,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from sweeping import command, finished, results, run, trials_running, write_sweep
+from sweeping import cluster, command, finished, results, run, trials_running, write_sweep
 
 from toy import TOY, sentence, write_rows
 
@@ -20,6 +21,7 @@ pytestmark = [
     pytest.mark.slow,  # every trial is a process
     pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc"),
 ]
+RAY = pytest.mark.ray
 PAUSE = 0.05  # between looks at /proc, which would keep a core busy
 SCORES = {"run", "choices", "seed", "state", "scores", "overall"}
 
@@ -40,11 +42,9 @@ def world(tmp_path_factory):
 @pytest.fixture(scope="module")
 def undisturbed(world):
     out = world / "undisturbed"
-    environment = dict(os.environ, COTRUNK_CACHE=str(world / "cache"))
-    asked = command(write_sweep(world / "toy.toml"), out, "local", "--json")
-    done = subprocess.run(asked, capture_output=True, text=True, env=environment, timeout=600)
-    assert done.returncode == 0, done.stderr
-    return out, json.loads(done.stdout)
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("COTRUNK_CACHE", str(world / "cache"))
+        return out, run(write_sweep(world / "toy.toml"), out, "local")
 
 
 @pytest.fixture(autouse=True)
@@ -94,7 +94,7 @@ def spoil(scratch: Path) -> None:
             os.truncate(path, path.stat().st_size // 2)
 
 
-@pytest.mark.parametrize("engine", ["local", "ray"])
+@pytest.mark.parametrize("engine", ["local", pytest.param("ray", marks=RAY)])
 def test_a_sweep_that_is_killed_goes_on_and_loses_nothing(undisturbed, world, tmp_path, engine):
     """First the command is killed, then Ray's files are spoilt, then a trial is killed."""
     out = tmp_path / "out"
@@ -130,13 +130,24 @@ def kill_a_trial(file: Path, out: Path, engine: str) -> dict[str, Any]:
 def is_trial(pid: int) -> bool:
     """The parent of a trial also holds its log open."""
     try:
-        return b"study.sweep.nursery" in (Path("/proc") / str(pid) / "cmdline").read_bytes()
+        return b"study.sweep.fork_server" in (Path("/proc") / str(pid) / "cmdline").read_bytes()
     except OSError:
         return False
 
 
-@pytest.mark.parametrize(("engine", "number"), [("local", signal.SIGINT), ("ray", signal.SIGTERM)])
-def test_a_signal_stops_the_trials_with_checkpoints(world, tmp_path, engine, number):
+@pytest.mark.parametrize(
+    ("where", "number"),
+    [("local", signal.SIGINT), pytest.param("ray", signal.SIGTERM, marks=RAY)],
+)
+def test_a_signal_stops_the_trials_with_checkpoints(world, tmp_path, where, number):
+    out = tmp_path / "out"
+    with cluster() if where == "ray" else nullcontext(where) as engine:
+        stop_halfway(world, tmp_path, engine, number)
+    assert len(list(out.glob("*/checkpoints/step-*/manifest.json"))) == 1
+    assert not trials_running(out)
+
+
+def stop_halfway(world: Path, tmp_path: Path, engine: str, number: int) -> None:
     out = tmp_path / "out"
     text = f'base = "{world / "toy.toml"}"\n[overrides]\n"train.checkpoint" = "never"\n'
     file = write_sweep(tmp_path / "toy.toml", text + '[axes]\n"train.epochs" = [9000]\n')
@@ -150,8 +161,6 @@ def test_a_signal_stops_the_trials_with_checkpoints(world, tmp_path, engine, num
         _, said = driver.communicate(timeout=600)
     assert driver.returncode == 128 + number, said
     assert "repeat the command to continue" in said
-    assert len(list(out.glob("*/checkpoints/step-*/manifest.json"))) == 1
-    assert not trials_running(out)
 
 
 def test_a_failed_trial_is_shown_and_the_others_go_on(world, tmp_path):
@@ -196,10 +205,10 @@ asha = { grace = 1, reduction = 2 }
 """
 
 
-def test_asha_stops_the_same_trials_however_they_run(world, tmp_path):
+def test_asha_stops_the_same_trials_however_many_run_at_once(world, tmp_path):
     text = ASHA.replace("toy.toml", str(world / "toy.toml"))
     two = write_sweep(tmp_path / "toy.toml", text)
-    document = run(two, tmp_path / "two", "ray")
+    document = run(two, tmp_path / "two", "local")
     states = [trial["state"] for trial in document["trials"]]
     assert states[0] == "finished"
     one = write_sweep(tmp_path / "toy.toml", text.replace("concurrent = 2", "concurrent = 1"))

@@ -6,8 +6,10 @@ from itertools import product
 import pytest
 
 from cotrunk.build.trial import settings_of_job
+from cotrunk.cli.main import main
 from cotrunk.errors import UserError
-from cotrunk.study.sweep.queue import plan_of
+from cotrunk.study.sweep.estimate import paces
+from cotrunk.study.sweep.queue import order_of
 from cotrunk.study.sweep.spec import read_spec, spec_of
 from cotrunk.study.sweep.sweep import prepare_sweep
 from cotrunk.study.sweep.trials import raw_of
@@ -155,8 +157,8 @@ def test_variants_that_look_alike_have_runs_of_their_own(spec, tmp_path, search)
         f'search = "{search}"\n[axes.plan.variants."a b"]\n"sharing.encoder" = "S2"\n'
         '[axes.plan.variants.a-b]\n"sharing.encoder" = "I2"'
     )
-    plan = plan_of(spec(text), tmp_path, lag=2)
-    found = [plan.get(number) for number in range(plan.count)]
+    order = order_of(spec(text), tmp_path, lag=2)
+    found = [order.get(number) for number in range(order.count)]
     assert len({trial.name for trial in found}) == len(found) == 2
 
 
@@ -165,8 +167,8 @@ def test_a_random_search_draws_different_points_and_all_if_there_are_few(spec, t
         'search = "random"\ntrials = {}\n[axes]\n"train.epochs" = [1, 2, 3]\n"train.batch" = [4, 8]'
     )
     for wanted, count in ((4, 4), (100, 6)):
-        plan = plan_of(spec(text.format(wanted)), tmp_path, lag=1)
-        found = [plan.get(number) for number in range(plan.count)]
+        order = order_of(spec(text.format(wanted)), tmp_path, lag=1)
+        found = [order.get(number) for number in range(order.count)]
         assert len({trial.name for trial in found}) == len(found) == count
 
 
@@ -247,3 +249,18 @@ def test_a_base_that_is_wrong_is_named_as_itself(toy, mistakes):
     (line,) = mistakes('[axes]\n"train.lr" = [0.1, 0.2]')
     assert str(toy) in line
     assert "train.batch" in line
+
+
+def test_the_steps_that_a_dry_run_times_are_not_tracked(toy, tmp_path):
+    tracked = tmp_path / "tracked"
+    overrides = f'"train.max_steps" = 2\n"track.to" = ["tensorboard"]\n"track.folder" = "{tracked}"'
+    file = toy.with_name("sweep.toml")
+    file.write_text(f'base = "toy.toml"\nseeds = 2\n[overrides]\n{overrides}\n', encoding="utf-8")
+    assert main(["sweep", str(file), "-o", str(tmp_path / "out"), "--dry-run"]) == 0
+    assert not tracked.exists()
+
+
+def test_what_the_first_step_does_for_all_trials_is_counted_once():
+    called, started, first, second, third = 0.0, 2.0, 35.0, 36.0, 37.0
+    assert paces([called, started, first, second, third]) == (2.0, 32.0, 1.0)
+    assert paces([called, started, first]) == (2.0, 0.0, 33.0)

@@ -3,15 +3,25 @@
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 
 import torch
 
+from cotrunk.build.extensions import NO_EXTENSIONS, Extensions
 from cotrunk.build.freezing import frozen_places, refuse_senseless_freezing
 from cotrunk.build.heads import head_plans, pair_formats_of
 from cotrunk.build.load import device_of
-from cotrunk.build.plan import plan_of
-from cotrunk.build.sources import Sources, refuse_absent, share_of
-from cotrunk.build.stage import sampler_of, tasks_in, updated_in_stage, weighting_of
+from cotrunk.build.plan import plan_of, trunk_of
+from cotrunk.build.read import read_reporting_all
+from cotrunk.build.sources import Sources, absent_files, share_of, sources_of
+from cotrunk.build.stage import (
+    sampler_of,
+    tasks_in,
+    trained_names,
+    updated_in_stage,
+    weighting_of,
+)
+from cotrunk.build.tasks import tasks_of
 from cotrunk.config.settings import Settings, Train
 from cotrunk.data.batches.samplers import ALL_TASKS_PER_STEP, DRAWN
 from cotrunk.data.reading.files import CONLL
@@ -23,9 +33,44 @@ from cotrunk.model.encoder.shape import Shape
 from cotrunk.model.head_plan import HeadPlan
 from cotrunk.model.sharing.network import Network
 from cotrunk.model.sharing.place import AddPlaces
+from cotrunk.model.weights.locate import local_shape
+from cotrunk.track.follow import missing
 
 Find = Callable[[Train, Collection[str]], Iterable[str]]
 """(stage, keys that it sets itself) -> error lines; each line starts with its key."""
+
+
+def read_checked(
+    path: Path,
+    changes: Sequence[str] = (),
+    *,
+    unset: Sequence[str] = (),
+    extensions: Extensions = NO_EXTENSIONS,
+) -> Settings:
+    """The settings of a config file. If some are wrong, the others are checked as well."""
+
+    def check(others: Settings) -> None:
+        refuse_wrong(others, path.parent, extensions)
+
+    return read_reporting_all(path, changes, unset=unset, kinds=extensions.all_kinds, check=check)
+
+
+def refuse_wrong(settings: Settings, base: Path, extensions: Extensions) -> list[Task]:
+    """Check what needs neither data files nor weights; returns the tasks."""
+    errors = Errors()
+    with errors.gathered():
+        tasks = tasks_of(settings, extensions.all_kinds)
+        refuse_wrong_settings(settings, tasks, sources_of(settings, tasks, base))
+    if errors.lines:  # else the whole network is checked next
+        errors.lines += complaints(partial(_refuse_wrong_trunk, settings, base))
+    errors.refuse()
+    return tasks
+
+
+def _refuse_wrong_trunk(settings: Settings, base: Path) -> None:
+    """Check the places below the heads, if the shape of the encoder is on this machine."""
+    if (shape := local_shape(settings.encoder.weights, base=base)) is not None:
+        trunk_of(settings, shape)
 
 
 def refuse_wrong_settings(settings: Settings, tasks: list[Task], sources: Sources) -> None:
@@ -34,15 +79,11 @@ def refuse_wrong_settings(settings: Settings, tasks: list[Task], sources: Source
     errors.lines += complaints(partial(head_plans, settings, tasks))
     errors.lines += wrong_stages(settings, tasks)
     errors.lines += complaints(partial(device_of, settings.train.device))
+    errors.lines += missing(settings.track.to)
     errors.lines += _missing_files(settings, tasks, sources)
     errors.lines += _left_to_no_dev(settings, tasks)
     errors.lines += _idle_columns(settings, sources)
-    own = {task.name for task in tasks if not task.labels.texts_of}  # the rest read these
-    for split, by_task in sources.items():
-        for task, files in by_task.items():
-            for source in files if task in own else ():
-                with errors.gathered():
-                    refuse_absent(source.path, place=f"tasks.{task}.{split}")
+    errors.lines += absent_files(settings, tasks, sources)
     errors.refuse()
 
 
@@ -72,6 +113,7 @@ def refuse_wrong_network(
         errors.lines += complaints(partial(refuse_senseless_freezing, settings, plan))
         with torch.device("meta"):  # names and owners of parameters, without memory
             network = Network(shape, plan, tasks, heads)
+        errors.lines += in_stages(settings, partial(_frozen_tasks, settings, network))
         refuse_idle_methods(settings, network)
     errors.refuse()
 
@@ -214,6 +256,22 @@ def _idle_columns(settings: Settings, sources: Sources) -> list[str]:
         f"({', '.join(CONLL)}); remove it"
         for name, part in settings.tasks.items()
         if part.columns and not any(s.path.suffix.lower() in CONLL for s in read[name])
+    ]
+
+
+def _frozen_tasks(
+    settings: Settings, network: Network, train: Train, _own: Collection[str]
+) -> list[str]:
+    """Tasks of a stage that update nothing: their loss would have no gradient."""
+    if complaints(partial(frozen_places, train, network.plan)):
+        return []  # refused as a whole
+    updated_by = updated_in_stage(network, tasks_in(settings, train))
+    updated = trained_names(settings, train, network)
+    return [
+        f"freeze = {train.freeze!r}: nothing that task {name} trains is left; "
+        "leave out a part that it uses, such as its head"
+        for name in tasks_in(settings, train)
+        if not any(name in updated_by[parameter] for parameter in updated)
     ]
 
 

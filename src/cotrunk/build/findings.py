@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from cotrunk.build.freezing import frozen_places, learning_rate_factors
 from cotrunk.build.stage import loss_of, steps_of
 from cotrunk.config.settings import Settings
+from cotrunk.data.batches.sampling import Plan
 from cotrunk.data.batches.stream import Stream
 from cotrunk.data.tokens.cache import Corpus
 from cotrunk.data.tokens.overlap import shared_rows
@@ -36,8 +37,8 @@ def findings_before(
         factors = learning_rate_factors(stage, network.plan, decaying)
         rates = {stage.lr * factors.get(name, 1.0) for name in decaying}
         found.append(guards.idle_decay(rates, stage.decay))
-        found += guards.uneven_sampling(stream.plans)
-    found += _unreached(settings, streams, train)
+        found += _uneven_sampling(stream, steps_of(stage, stream))
+    found += _cut_short(settings, streams, train)
     for task in network.tasks.values():
         found.append(guards.unreachable_labels(task, network.head_plans[task.name]))
         found.append(guards.rounded_output(task, loss_of(settings, task)))
@@ -46,20 +47,42 @@ def findings_before(
     return [finding for finding in found if finding is not None]
 
 
-def _unreached(settings: Settings, streams: Sequence[Stream], train: Corpora) -> list[Finding]:
-    """Tasks that have no batch because ``max_steps`` shortens the stages."""
+def _uneven_sampling(stream: Stream, steps: int) -> list[Finding]:
+    """What the sampler does in the ``steps`` that are made.
+
+    A task that no epoch has a batch of is fatal even if training stops before; those that only
+    ``max_steps`` leaves without rows are found by ``_cut_short``.
+    """
+    found = guards.uneven_sampling(stream.plans)
+    if steps == stream.steps:
+        return found
+    ended, cut = _made(stream, steps)
+    made = guards.uneven_sampling(ended, cut)
+    return [*(f for f in found if f.fatal), *(f for f in made if not f.fatal)]
+
+
+def _made(stream: Stream, steps: int) -> tuple[list[Plan], list[Plan]]:
+    """The epochs that ``steps`` steps complete, and the one that they begin."""
+    made = stream.plans_until(steps)
+    count = sum(end <= steps for end in stream.epoch_ends)
+    return made[:count], made[count:]
+
+
+def _cut_short(settings: Settings, streams: Sequence[Stream], train: Corpora) -> list[Finding]:
+    """Tasks whose rows are hardly seen because ``max_steps`` shortens the stages."""
     stages = zip(settings.stages_of_training, streams, strict=True)
-    made = [steps_of(stage, stream) for stage, stream in stages]
+    steps = [steps_of(stage, stream) for stage, stream in stages]
     whole = sum(stream.steps for stream in streams)
-    if not 0 < sum(made) < whole:
+    if not 0 < sum(steps) < whole:
         return []
-    specs = (
-        spec.task
-        for stream, steps in zip(streams, made, strict=True)
-        for step in range(steps)
-        for spec in stream.specs(step)
+    made = [_made(stream, own) for stream, own in zip(streams, steps, strict=True)]
+    return guards.cut_short(
+        train,
+        [plan for ended, cut in made for plan in (*ended, *cut)],
+        ended={task for ended, _ in made for plan in ended for task in plan["batches"]},
+        steps=sum(steps),
+        whole=whole,
     )
-    return guards.unreached_tasks(train, specs, steps=sum(made), whole=whole)
 
 
 def _dev_findings(task: str, train: Corpus, dev: Corpus, test: Mapping[str, str]) -> list[Finding]:

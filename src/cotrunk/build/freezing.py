@@ -58,7 +58,7 @@ def learning_rate_factors(
     Heads have ``head_lr``; each layer further from them is slower by ``layer_decay``.
     """
     layers, own = len(plan.acting("layer")), own_rates(train, plan)
-    head = (train.head_lr or train.lr) / train.lr
+    head = 1.0 if train.head_lr == "lr" else train.head_lr / train.lr
 
     def factor(place: Place) -> float:
         if place.name in own:

@@ -22,6 +22,7 @@ def config_of_files(files: Sequence[Path], folder: Path) -> str:
     tasks = guess_tasks(files)
     names = ", ".join(file.name for file in files)
     encoder, train = Encoder(), Train()
+    sampling = _line("sampling", train.sampling, "how often each task is drawn; or together, ...")
     blocks = [
         [f"# Made from {names}. Check the comments: they say what was seen, and why."],
         [
@@ -34,8 +35,10 @@ def config_of_files(files: Sequence[Path], folder: Path) -> str:
         [
             "[train]",
             _line("epochs", train.epochs, ""),
-            _line("batch", train.batch, "rows of each task"),
+            _line("batch", train.batch, "rows per batch"),
             _line("lr", train.lr, ""),
+            _line("head_lr", train.head_lr, "of new weights"),
+            *([sampling] if len(tasks) > 1 else []),
             _line("seed", train.seed, ""),
         ],
     ]
@@ -54,7 +57,11 @@ def write_config(files: Sequence[Path], path: Path | None) -> str:
 
 def _task(task: GuessedTask, folder: Path) -> list[str]:
     keys: dict[str, object] = {"kind": task.kind, **task.options}
-    keys |= {"text": list(task.texts), "label": task.label}
+    if task.columns:
+        keys["columns"] = list(task.columns)
+    keys["text"] = list(task.texts)
+    if task.label is not None:
+        keys["label"] = task.label
     keys["train"] = _seen_from(folder, task.train)
     keys["dev"] = task.dev if isinstance(task.dev, float) else _seen_from(folder, task.dev)
     if task.test:
@@ -66,6 +73,7 @@ def _task(task: GuessedTask, folder: Path) -> list[str]:
     if task.has_gaps:
         keys["sparse_labels"] = True
     comments = {
+        "columns": "the file has no header",
         "text": "a pair of texts" if len(task.texts) == 2 else "",
         "dev": "a share of the training rows" if isinstance(task.dev, float) else "",
     }

@@ -36,9 +36,18 @@ def head_plans(settings: Settings, tasks: list[Task]) -> dict[str, HeadPlan]:
 
 
 def _wrong_head(settings: Settings, task: Task, tasks: Mapping[str, Task]) -> list[str]:
+    return [
+        *_wrong_loss(settings, task),
+        *_wrong_token_head(settings, task),
+        *_wrong_tied_head(settings, task),
+        *_wrong_pair(settings, task),
+        *_wrong_reads(settings, task, tasks),
+    ]
+
+
+def _wrong_pair(settings: Settings, task: Task) -> list[str]:
     part, place = settings.tasks[task.name], f"tasks.{task.name}"
-    wrong = _wrong_loss(settings, task) + _wrong_token_head(settings, task)
-    wrong += _wrong_tied_head(settings, task)
+    wrong = []
     if task.texts == 1 and part.pair != "joined" and not task.is_about_tokens:
         wrong.append(f"{place}.pair = {part.pair!r} needs two texts, but text names one column")
     cosine = part.pair == "cosine" and task.texts == 2
@@ -46,36 +55,22 @@ def _wrong_head(settings: Settings, task: Task, tasks: Mapping[str, Task]) -> li
         wrong.append(f'{place}.pair = "cosine" needs kind = "score" and a range')
     if cosine and part.reads:
         wrong.append(
-            f'{place}.reads needs a head with layers, but pair = "cosine" has none; use "all"'
+            f'{place}.reads needs a head with layers, but pair = "cosine" has none; '
+            'use pair = "all"'
         )
     if part.swap and (task.texts == 1 or part.pair != "joined") and not task.is_about_tokens:
         wrong.append(f'{place}.swap needs two texts and pair = "joined"')
+    return wrong
+
+
+def _wrong_reads(settings: Settings, task: Task, tasks: Mapping[str, Task]) -> list[str]:
+    part, place = settings.tasks[task.name], f"tasks.{task.name}"
+    wrong = []
     for read in () if task.labels.is_tied_to_words else dict.fromkeys(part.reads):
         if part.reads.count(read) > 1:
             wrong.append(f"{place}.reads lists {read!r} {part.reads.count(read)} times")
-        if read not in tasks:
-            hint = did_you_mean(read, tasks)
-            wrong.append(
-                f"{place}.reads: {read!r} is not a task; tasks are {', '.join(tasks)}{hint}"
-            )
-        elif read == task.name:
-            wrong.append(f"{place}.reads: a task cannot read itself; remove {read!r}")
-        elif not tasks[read].labels.can_answer:
-            wrong.append(f"{place}.reads: {read!r} makes no predictions to read; remove it")
-        elif tasks[read].is_about_tokens != task.is_about_tokens:
-            words, texts = (read, task.name) if tasks[read].is_about_tokens else (task.name, read)
-            wrong.append(f"{place}.reads: {words!r} labels words, but {texts!r} labels whole texts")
-        elif tasks[read].texts > task.texts:
-            wrong.append(f"{place}.reads: {read!r} needs two texts, but {task.name} has one")
-        elif tasks[read].texts == 2 and _pairing(settings, read) != _pairing(settings, task.name):
-            wrong.append(
-                f"{place}.reads: {read!r} must have the same pair, segments and swap; "
-                f"pair is {settings.tasks[read].pair!r} there and {part.pair!r} here"
-            )
-        elif settings.tasks[read].pair == "cosine" and part.reading.what == "hidden":
-            wrong.append(
-                f'{place}.reading.what = "hidden": {read!r} has no hidden layer (pair = "cosine")'
-            )
+        if why := _wrong_read(settings, task, read, tasks):
+            wrong.append(f"{place}.{why}")
     cycle = _cycle(settings, task.name)
     if cycle and cycle[0] == min(cycle):
         wrong.append(
@@ -83,6 +78,31 @@ def _wrong_head(settings: Settings, task: Task, tasks: Mapping[str, Task]) -> li
             "remove one of these reads"
         )
     return wrong
+
+
+def _wrong_read(settings: Settings, task: Task, read: str, tasks: Mapping[str, Task]) -> str:
+    """Why the head of a task cannot read that of another; empty if it can."""
+    if read not in tasks:
+        hint = did_you_mean(read, tasks)
+        return f"reads: {read!r} is not a task; tasks are {', '.join(tasks)}{hint}"
+    other, part, other_part = tasks[read], settings.tasks[task.name], settings.tasks[read]
+    if read == task.name:
+        return f"reads: a task cannot read itself; remove {read!r}"
+    if not other.labels.can_answer:
+        return f"reads: {read!r} makes no predictions to read; remove it"
+    if other.is_about_tokens != task.is_about_tokens:
+        words, texts = (read, task.name) if other.is_about_tokens else (task.name, read)
+        return f"reads: {words!r} labels words, but {texts!r} labels whole texts"
+    if other.texts > task.texts:
+        return f"reads: {read!r} needs two texts, but {task.name} has one"
+    if other.texts == 2 and _pairing(settings, read) != _pairing(settings, task.name):
+        return (
+            f"reads: {read!r} must have the same pair, segments and swap; "
+            f"pair is {other_part.pair!r} there and {part.pair!r} here"
+        )
+    if other_part.pair == "cosine" and part.reading.what == "hidden":
+        return f'reading.what = "hidden": {read!r} has no hidden layer (pair = "cosine")'
+    return ""
 
 
 def _wrong_loss(settings: Settings, task: Task) -> list[str]:

@@ -1,14 +1,20 @@
 """Labelled files that the config of a run does not name: how its tasks read them."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from cotrunk.data.reading.cells import is_undecoded
+from cotrunk.data.reading.encodings import encoding_fix
 from cotrunk.data.reading.examples import Source
 from cotrunk.data.reading.files import PLAIN_TEXT
-from cotrunk.errors import Errors
+from cotrunk.errors import Errors, UserError, option, spelled
 from cotrunk.infer.model import Model
 from cotrunk.kinds.task import Task
+
+SAVE_AS_UTF8 = "save the file as UTF-8"
 
 
 @dataclass(frozen=True)
@@ -67,6 +73,10 @@ def reading_of(
                     columns[file.called] = table.columns
                 if set(_needed(here)) <= set(table.columns):
                     mine[name] = here
+                elif any(map(is_undecoded, table.columns)):
+                    fix = encoding_fix(file.path, here.encoding)
+                    rule = f"the names of its columns are not {here.encoding.upper()}"
+                    raise UserError(f"{file.called}: {rule}; {fix or SAVE_AS_UTF8}")
             several = sum(here.label is not None for here in mine.values()) > 1
             for name, here in mine.items():
                 sparse = here.sparse_labels or (several and here.label is not None)
@@ -101,3 +111,32 @@ def _at(source: Source, file: LabelledFile, *, skip_bad_rows: bool) -> Source:
 
 def _needed(source: Source) -> list[str]:
     return [*source.texts, *([source.label] if source.label is not None else [])]
+
+
+@contextmanager
+def naming_the_option() -> Iterator[None]:
+    """Errors name the option of the command, or of the call, instead of the config key."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(*map(_by_option, error.lines)) from None
+
+
+OF_TRAINING = re.compile(r"""( or the task's classes| or set scheme = "iob1"),?""")
+OTHER_LABELS = re.compile(
+    r"; (check the label column, or )?(set (classes|range|kind) = |say which label is ).*"
+)
+"""Fixes that change the config; a trained run keeps its own."""
+SKIPPING = f"give {spelled(command='--skip-bad-rows', python='skip_bad_rows=True')}"
+
+
+def _by_option(line: str) -> str:
+    line = OF_TRAINING.sub("", OTHER_LABELS.sub("; check the label column", line))
+    for setting in ("sparse_labels = true or skip_bad_rows", "skip_bad_rows", "sparse_labels"):
+        line = line.replace(f"set {setting} = true", SKIPPING)
+    line = re.sub(r'set encoding = "(.*?)"', lambda found: _encoding(found[1]), line)
+    return line.replace("set encoding to", f"set {spelled(command='--', python='')}encoding to")
+
+
+def _encoding(name: str) -> str:
+    return f"give {option('encoding', name)}"

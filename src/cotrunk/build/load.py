@@ -1,7 +1,7 @@
 """A run folder -> a trained model."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,13 @@ import torch
 from cotrunk.build.extensions import NO_EXTENSIONS, Extensions
 from cotrunk.build.heads import head_plans, pair_formats_of
 from cotrunk.build.plan import new_places, plan_of
+from cotrunk.build.saved import saved_splits
 from cotrunk.build.sources import sources_of, unlabelled_sources
 from cotrunk.build.tasks import bound_tasks, tasks_of
-from cotrunk.config.settings import check_settings
+from cotrunk.config.check import check_settings
 from cotrunk.data.batches.text import PairFormat, Template, template_of
-from cotrunk.data.reading.splits import Splits, splits_of
-from cotrunk.errors import UserError, option, shown
+from cotrunk.data.reading.splits import Splits
+from cotrunk.errors import UserError, option, shown, spelled
 from cotrunk.infer.model import Model
 from cotrunk.model.encoder.shape import Shape, shape_of_saved
 from cotrunk.model.sharing.network import Network
@@ -26,6 +27,10 @@ from cotrunk.model.weights.warm_start import difference, have_same_heads, warm_s
 from cotrunk.runs.checkpoint import Checkpoint, read_checkpoint
 from cotrunk.runs.folder import RunFolder
 
+PASS_EXTENSIONS = spelled(
+    command="use it from Python, with the extensions it was trained with",
+    python="pass the extensions it was trained with",
+)
 LISTED = 12
 """Longest list of names in a note."""
 
@@ -43,15 +48,15 @@ def load_model(
     """
     place = _saved_network(RunFolder.open(folder), which)
     checkpoint = read_checkpoint(place)
-    settings = check_settings(
-        _table(checkpoint, "settings"), place=f"{place}/settings.json", kinds=extensions.all_kinds
-    )
+    document, kinds = _table(checkpoint, "settings"), extensions.all_kinds
+    _refuse_unknown_kinds(document, kinds, place=f"{place}/settings.json")
+    settings = check_settings(document, place=f"{place}/settings.json", kinds=kinds)
     base = _base(checkpoint)
     shape = shape_of_saved(_table(checkpoint, "config"), f"{place}/config.json")
     tokenizer = tokenizer_from(
         _table(checkpoint, "tokenizer"), f"{place}/tokenizer.json", vocabulary=shape.vocabulary
     )
-    tasks = tasks_of(settings, extensions.all_kinds)
+    tasks = tasks_of(settings, kinds)
     tasks = bound_tasks(tasks, tokenizer, vocabulary=shape.vocabulary)
     heads, tensors = head_plans(settings, tasks), checkpoint.tensors("model")
     plan = plan_of(settings, shape, tasks, heads).trained_before(
@@ -75,14 +80,10 @@ def load_model(
 
 
 def _splits(checkpoint: Checkpoint) -> Splits | None:
-    """The texts that were not for training, as chosen when the run started."""
     if "splits" not in checkpoint.loaded:
         return None
     arrays = {name: tensor.numpy() for name, tensor in checkpoint.tensors("splits").items()}
-    try:
-        return splits_of(arrays)
-    except ValueError as error:
-        raise UserError(f"{checkpoint.folder}/splits.safetensors: {error}") from None
+    return saved_splits(arrays, checkpoint.folder)
 
 
 def _table(checkpoint: Checkpoint, name: str) -> dict[str, Any]:
@@ -115,6 +116,23 @@ def _saved_network(run: RunFolder, which: str) -> Path:
     return place
 
 
+def _refuse_unknown_kinds(
+    settings: Mapping[str, Any], kinds: Collection[str], *, place: str
+) -> None:
+    """Kinds of extensions that are not given."""
+    tasks = settings.get("tasks")
+    parts = tasks.items() if isinstance(tasks, dict) else ()
+    found = {name: part.get("kind") for name, part in parts if isinstance(part, dict)}
+    wrong = [
+        f"{place}: tasks.{name}.kind = {kind!r}: must be one of {', '.join(kinds)}; "
+        + PASS_EXTENSIONS
+        for name, kind in found.items()
+        if isinstance(kind, str) and kind not in kinds
+    ]
+    if wrong:
+        raise UserError(*wrong)
+
+
 def _refuse_other_tensors(
     network: Network, tensors: Mapping[str, torch.Tensor], folder: Path
 ) -> None:
@@ -124,7 +142,7 @@ def _refuse_other_tensors(
     if unknown:
         raise UserError(
             f"{folder} has the parameter {shown(unknown[0])}, which is not in its plan; "
-            "load it with the extensions it was trained with"
+            + PASS_EXTENSIONS
         )
     for name, tensor in needed.items():
         size = list(tensors[name].shape) if name in tensors else "missing"

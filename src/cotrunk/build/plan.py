@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Literal
 
 from cotrunk.config.settings import Settings
-from cotrunk.errors import UserError, plural
+from cotrunk.errors import Errors, UserError, plural
 from cotrunk.kinds.task import Task
 from cotrunk.model.encoder.shape import Shape, linear_maps
 from cotrunk.model.head_plan import HeadPlan
@@ -25,25 +25,37 @@ def plan_of(
     more: Sequence[AddPlaces] = (),
 ) -> Plan:
     """The plan of a config, with the places that the functions ``more`` add."""
-    sharing, names = settings.sharing, list(settings.tasks)
-    if settings.encoder.reset_layers > shape.layers:
-        raise UserError(
-            f"encoder.reset_layers = {settings.encoder.reset_layers}, "
-            f"but the encoder has {plural(shape.layers, 'layer')}"
-        )
-    trunk = trunk_places(
-        names,
-        shape,
-        encoder=f"S{shape.layers}" if sharing.encoder is None else sharing.encoder,
-        embeddings=sharing.embeddings,
-        pooler=sharing.pooler,
-        neck=sharing.neck,
-        pooled_norm=sharing.pooled_norm,
-        projected=_projected(settings, shape),
-        low_rank=_low_rank(settings, shape),
-    )
-    made = make_plan(trunk, shape, tasks, heads)
+    made = make_plan(trunk_of(settings, shape), shape, tasks, heads)
     return made.with_places(new_places(more, shape, tasks, heads))
+
+
+def trunk_of(settings: Settings, shape: Shape) -> list[Place]:
+    """The places below the heads; all errors are reported at once."""
+    sharing, names, errors = settings.sharing, list(settings.tasks), Errors()
+    projected, low_rank = None, None
+    with errors.gathered():
+        projected = _projected(settings, shape)
+    with errors.gathered():
+        low_rank = _low_rank(settings, shape)
+    with errors.gathered():
+        trunk = trunk_places(
+            names,
+            shape,
+            encoder=f"S{shape.layers}" if sharing.encoder is None else sharing.encoder,
+            embeddings=sharing.embeddings,
+            pooler=sharing.pooler,
+            neck=sharing.neck,
+            pooled_norm=sharing.pooled_norm,
+            projected=projected,
+            low_rank=low_rank,
+        )
+    if settings.encoder.reset_layers > shape.layers:
+        errors.lines.append(
+            f"encoder.reset_layers = {settings.encoder.reset_layers}, "
+            f"but the encoder has {plural(shape.layers, 'layer')}; give at most {shape.layers}"
+        )
+    errors.refuse()
+    return trunk
 
 
 def new_places(
@@ -128,7 +140,7 @@ def _refuse_absent_layers(depths: Sequence[int], shape: Shape, *, place: str) ->
     absent = [depth for depth in depths if depth >= shape.layers]
     if absent or not depths:
         raise UserError(
-            f"{place}.layers: the encoder has layers 0..{shape.layers - 1}; "
+            f"{place}.layers: the encoder has layers 0..{shape.layers - 1} (counted from 0 here); "
             + (f"there is no layer {absent[0]}" if absent else "the list is empty")
             + '; list some of these, or use layers = "all"'
         )

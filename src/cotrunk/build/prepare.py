@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from tokenizers import Tokenizer
 
-from cotrunk.build.checks import refuse_wrong_network, refuse_wrong_settings
+from cotrunk.build.checks import refuse_wrong, refuse_wrong_network
 from cotrunk.build.corpora import corpora_of
 from cotrunk.build.extensions import NO_EXTENSIONS, Extensions
 from cotrunk.build.findings import findings_before
@@ -21,7 +21,13 @@ from cotrunk.build.plan import plan_of, reset_places, settings_of_saved, with_dr
 from cotrunk.build.sources import Sources, share_of, sources_of
 from cotrunk.build.splits import splits_by
 from cotrunk.build.stage import make_stage, steps_of, stream_of, trained_names
-from cotrunk.build.tasks import bound_tasks, fitted_tasks, tasks_of, with_fitted_kinds, worded_tasks
+from cotrunk.build.tasks import (
+    bound_tasks,
+    fitted_tasks,
+    scaled_tasks,
+    with_fitted_kinds,
+    worded_tasks,
+)
 from cotrunk.config.settings import Settings
 from cotrunk.data.batches.stream import Stream
 from cotrunk.data.batches.text import PairFormat, Template, template_of
@@ -71,7 +77,7 @@ def prepare(
 class _Built:
     """The network before any row is read, and what was built on the way.
 
-    ``drawn`` are its parameters that are random, ``started`` what is to be said of its start.
+    ``drawn``: parameters initialised at random; ``started``: notes about a warm start.
     """
 
     tasks: list[Task]
@@ -95,15 +101,14 @@ def _prepare(
     interrupt: Interrupt,
 ) -> Run:
     built = _build(settings, base, extensions)
-    tasks, network = built.tasks, built.network
-    splits = splits_by(settings, tasks, base)
-    sources = sources_of(settings, tasks, base, splits)
-    read = _read(tasks, sources, built.tokenizer, on_progress)
+    network = built.network
+    splits = splits_by(settings, built.tasks, base)
+    sources = sources_of(settings, built.tasks, base, splits)
+    read = _read(built.tasks, sources, built.tokenizer, on_progress)
+    tasks = scaled_tasks(built.tasks, {name: rows.target for name, rows in read["train"].items()})
+    network.tasks = {task.name: task for task in tasks}
     network.to(device_of(settings.train.device))
-    streams = tuple(
-        stream_of(settings, train, read["train"], number=number)
-        for number, train in enumerate(settings.stages_of_training)
-    )
+    streams = _streams(settings, read["train"])
     findings = _checked(settings, network, streams, read, sources)
     steps = map(steps_of, settings.stages_of_training, streams)
     saved = settings_of_saved(with_fitted_kinds(settings, tasks))
@@ -124,12 +129,7 @@ def _prepare(
         untrained=_untrained(settings, network),
         keep_checkpoints=settings.train.keep_checkpoints,
         documents=_documents(saved, base, built.shape, built.tokenizer),
-        notes=(
-            *_notes(read, built.drawn, built.pretrained),
-            *small_shares(settings, read),
-            *passes_notes(streams),
-            *built.started,
-        ),
+        notes=_notes(settings, built, read, streams),
         warnings=built.warnings,
         findings=findings,
         on_progress=on_progress,
@@ -138,10 +138,16 @@ def _prepare(
     )
 
 
+def _streams(settings: Settings, train: Mapping[str, Corpus]) -> tuple[Stream, ...]:
+    return tuple(
+        stream_of(settings, stage, train, number=number)
+        for number, stage in enumerate(settings.stages_of_training)
+    )
+
+
 def _build(settings: Settings, base: Path, extensions: Extensions) -> _Built:
     """Check the settings, then build the network."""
-    tasks = tasks_of(settings, extensions.all_kinds)
-    refuse_wrong_settings(settings, tasks, sources_of(settings, tasks, base))
+    tasks = refuse_wrong(settings, base, extensions)
     heads = head_plans(settings, tasks)
     pretrained = find(settings.encoder.weights, base=base)
     shape = with_dropout(pretrained.shape, settings)
@@ -304,35 +310,56 @@ def small_shares(settings: Settings, read: Corpora) -> Iterator[str]:
             )
 
 
-def passes_notes(streams: Sequence[Stream]) -> Iterator[str]:
-    """How often an epoch of each stage sees the rows of each task."""
-    for number, stream in enumerate(streams, 1):
+def passes_notes(settings: Settings, streams: Sequence[Stream]) -> Iterator[str]:
+    """How often an epoch sees the rows of each task, as far as ``max_steps`` goes."""
+    for number, (train, stream) in enumerate(
+        zip(settings.stages_of_training, streams, strict=True), 1
+    ):
         stage = f"stage {number}: " if len(streams) > 1 else ""
+        plans = stream.plans_until(steps_of(train, stream))
         said = []
-        for task in stream.sizes:
-            passes = [plan["passes"][task] for plan in stream.plans]
+        for task in stream.sizes if plans else ():
+            passes = [plan["passes"][task] for plan in plans]
             least, most = (f"{some:.2f}" for some in (min(passes), max(passes)))
             said.append(f"{task} {least}" if least == most else f"{task} {least} to {most}")
-        yield f"{stage}passes over the rows in an epoch: {', '.join(said)}"
+        if said:
+            yield f"{stage}passes over the rows in an epoch: {', '.join(said)}"
 
 
-def _notes(read: Corpora, drawn: Mapping[str, Place], weights: Pretrained) -> tuple[str, ...]:
+def _notes(
+    settings: Settings, built: _Built, read: Corpora, streams: Sequence[Stream]
+) -> tuple[str, ...]:
     """What a user should know before training begins."""
-    notes = []
+    return (
+        *_row_notes(settings, read),
+        *_weight_notes(built.drawn, built.pretrained),
+        *small_shares(settings, read),
+        *passes_notes(settings, streams),
+        *built.started,
+    )
+
+
+def _row_notes(settings: Settings, read: Corpora) -> Iterator[str]:
     for split, corpora in read.items():
         for task, corpus in corpora.items():
+            is_split = bool(share_of(settings.tasks[task], "dev"))  # one file, read for both
+            if is_split and split != "train":
+                continue
+            where = task if is_split else f"{task} {split}"
             if corpus.dropped_count:
                 dropped = plural(corpus.dropped_count, "bad row")
-                notes.append(f"{task} {split}: {dropped} dropped, the first: {corpus.dropped[0]}")
+                yield f"{where}: {dropped} dropped, the first: {corpus.dropped[0]}"
             if corpus.unlabelled:
                 verb = "has" if corpus.unlabelled == 1 else "have"
                 unlabelled = f"{plural(corpus.unlabelled, 'row')} {verb} no label for this task"
-                notes.append(f"{task} {split}: {unlabelled}")
+                yield f"{where}: {unlabelled}"
+
+
+def _weight_notes(drawn: Mapping[str, Place], weights: Pretrained) -> Iterator[str]:
     fresh = [name for name, place in drawn.items() if place.pretrained]
     if weights.tensors and fresh:
-        notes.append(f"not in the weights, so initialised at random: {', '.join(fresh[:6])}")
+        yield f"not in the weights, so initialised at random: {', '.join(fresh[:6])}"
     heads = dict.fromkeys(place.name for place in drawn.values() if place.tied)
     if weights.tensors and heads:
         why = weights.masked_head_problem
-        notes.append(f"{', '.join(heads)}: initialised at random, because {why}")
-    return tuple(notes)
+        yield f"{', '.join(heads)}: initialised at random, because {why}"

@@ -8,7 +8,7 @@ from cotrunk.build.heads import head_plans
 from cotrunk.build.plan import plan_of
 from cotrunk.build.tasks import tasks_of
 from cotrunk.config import presets
-from cotrunk.config.settings import check_settings
+from cotrunk.config.check import check_settings
 from cotrunk.model.sharing.parameter_table import parameter_table
 from cotrunk.model.weights.locate import shape_of
 

@@ -21,6 +21,7 @@ MAY_DIFFER = (
     "settings.train.threads",
     "settings.train.max_seconds",
     "settings.train.keep_checkpoints",
+    "settings.track",
     "environment",
 )
 """Entries of run.json that may differ in a resumed run."""
@@ -47,9 +48,9 @@ def resumed(run: Run, before: object, *, force: bool) -> tuple[Run, Checkpoint |
         _refuse_other_source(run.network, start)
     if changes and not force:
         raise UserError(
-            f"these settings differ from the run's own: give the same config and every {SET} "
-            f"again, or {option('force')} to continue with the new ones:",
-            *changes,
+            f"{run.folder.path}: the run was started with other settings or files ("
+            f"{'; '.join(changes)}); give the same config and every {SET} again, or "
+            f"{option('force')} to continue with the new ones"
         )
     again: tuple[Path, ...] = ()
     if start and (lost := lost_networks(run.folder, start.documents["state"])):
@@ -75,9 +76,9 @@ def resumed(run: Run, before: object, *, force: bool) -> tuple[Run, Checkpoint |
 
 
 def _completed(run: Run, start: Checkpoint) -> tuple[Run, Checkpoint]:
-    """The checkpoint with the parameters that it left to their source, and the run to continue.
+    """The checkpoint with its frozen parameters read from their source, and the run to continue.
 
-    A parameter that the checkpoint holds may have been trained before, so the next one holds it.
+    A parameter that the checkpoint contains may have been trained, so the next one contains it.
     """
     _refuse_other_source(run.network, start)
     now, left_out = run.network.state_dict(), _source_of(start).names
@@ -90,14 +91,15 @@ def _completed(run: Run, start: Checkpoint) -> tuple[Run, Checkpoint]:
 
 
 def _refuse_other_source(network: Network, start: Checkpoint) -> None:
-    """The parameters that the checkpoint left out must be what they were when it was written."""
+    """The parameters that the checkpoint does not contain must not have changed since."""
     now, source = network.state_dict(), _source_of(start)
     if source.names <= now.keys() and source.names:
         found = sha256_of({name: now[name] for name in source.names})
         if found != source.sha256:
             raise UserError(
-                f"{start.folder} left {plural(len(source.names), 'frozen tensor')} to its source, "
-                f"{source.source}, which has changed since; restore it, or start a new run"
+                f"{start.folder} does not contain {plural(len(source.names), 'frozen tensor')}; "
+                f"they come from {source.source}, which has changed since: restore it, or start a "
+                "new run"
             )
 
 
@@ -113,20 +115,20 @@ def _source_of(start: Checkpoint) -> Untrained:
 def _before_loss(
     folder: RunFolder, start: Checkpoint, lost: Sequence[Lost], *, force: bool
 ) -> tuple[Checkpoint, tuple[Path, ...], list[str]]:
-    """Where to resume so that lost networks are made again, which to save at once, and warnings.
+    """Where to resume to recreate lost networks, which to save at once, and warnings.
 
     That is the newest checkpoint not newer than any of them. With ``force`` they may be given up.
     """
     older, _ = folder.latest_good(at_most=min(each.step for each in lost))
     if older:
-        from_here = f"making it again from {older.folder.name}"
+        from_here = f"recreating it from {older.folder.name}"
         again = tuple(each.place for each in lost if each.step == older.documents["state"]["step"])
         return older, again, [f"{each.why}; {from_here}" for each in lost]
     if not force:
         raise UserError(
             *(
-                f"{each.why}; it was of step {each.step}, and the checkpoints are newer: restore "
-                f"it, or give {option('force')} to keep the best network from here on"
+                f"{each.why}; it was saved at step {each.step}, and all checkpoints are newer: "
+                f"restore it, or give {option('force')} to keep the best network from here on"
                 for each in lost
             )
         )

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from cotrunk.build.heads import head_plans
 from cotrunk.build.plan import plan_of
+from cotrunk.build.saved import saved_splits
 from cotrunk.build.sources import Sources, sources_of
 from cotrunk.build.tasks import tasks_of
-from cotrunk.config.settings import check_settings
-from cotrunk.data.reading.splits import Splits, splits_of
-from cotrunk.errors import UserError
+from cotrunk.config.check import check_settings
+from cotrunk.data.reading.splits import Splits
 from cotrunk.kinds.task import Task
 from cotrunk.model.encoder.shape import shape_of_saved
 from cotrunk.model.sharing.plan import Plan
@@ -42,10 +42,6 @@ def read_saved_network(folder: Path) -> SavedNetwork:
 
 
 def _splits(folder: Path) -> Splits | None:
-    """The texts that were not for training, where dev or test is a share of the training rows."""
     if not (folder / "splits.safetensors").exists():
         return None
-    try:
-        return splits_of(read_arrays(folder, "splits"))
-    except ValueError as error:
-        raise UserError(f"{folder}/splits.safetensors: {error}") from None
+    return saved_splits(read_arrays(folder, "splits"), folder)

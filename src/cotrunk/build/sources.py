@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from cotrunk.config.settings import Settings, TaskPart
@@ -11,7 +12,7 @@ from cotrunk.data.reading.examples import Source
 from cotrunk.data.reading.files import PLAIN_TEXT, near_name, tables_in
 from cotrunk.data.reading.formats import LINE
 from cotrunk.data.reading.splits import Part, Split, Splits
-from cotrunk.errors import UserError
+from cotrunk.errors import UserError, complaints
 from cotrunk.kinds.task import Task
 
 SAMPLE = "sample:"
@@ -62,6 +63,19 @@ def unlabelled_sources(settings: Settings) -> dict[str, Source]:
         )
         for name, part in settings.tasks.items()
     }
+
+
+def absent_files(settings: Settings, tasks: Sequence[Task], sources: Sources) -> list[str]:
+    """Error lines about files that do not exist, each at the setting that names the file."""
+    own = {task.name for task in tasks if not task.labels.texts_of}  # the rest read these
+    wrong = []
+    for split in SPLITS:
+        for task, files in sources[split].items():
+            shared = share_of(settings.tasks[task], split)  # then its file is that of train
+            for source in files if task in own and not shared else ():
+                place = f"tasks.{task}.{split}"
+                wrong += complaints(partial(refuse_absent, source.path, place=place))
+    return wrong
 
 
 def refuse_absent(path: Path, *, place: str) -> None:

@@ -12,8 +12,8 @@ from cotrunk.infer.forward import Cached, Forward, Live
 from cotrunk.kinds import Loss
 from cotrunk.kinds.task import Task
 from cotrunk.learn.combine import combiner
+from cotrunk.learn.gradient_watch import GradientWatch
 from cotrunk.learn.gradients import Block, Surgery, blocks_of
-from cotrunk.learn.guards import GradientWatch
 from cotrunk.learn.loss_weighting import LossWeighting, loss_weighting
 from cotrunk.learn.optimizer import OPTIMIZERS, parameter_groups, schedule, start_average
 from cotrunk.learn.regularize import regularizer

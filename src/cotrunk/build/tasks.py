@@ -1,5 +1,7 @@
 """Settings -> tasks; all errors are reported at once."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -8,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cotrunk import late_numpy as np
 from cotrunk.build.sources import SPLITS, existing_sources, files_of
 from cotrunk.config.kinds import make_kind
 from cotrunk.config.settings import Settings, TaskPart
@@ -15,7 +18,7 @@ from cotrunk.data.reading.encodings import wrong_encoding
 from cotrunk.data.reading.examples import raw_labels
 from cotrunk.data.reading.files import PLAIN_TEXT
 from cotrunk.errors import Errors, UserError, did_you_mean
-from cotrunk.kinds import CERTAINTY, KINDS, Kind
+from cotrunk.kinds import CERTAINTY, KINDS, Kind, LabelError
 from cotrunk.kinds.task import TAKEN, Task
 
 if TYPE_CHECKING:  # `cotrunk plan` does not need tokens
@@ -107,6 +110,11 @@ def fitted_tasks(settings: Settings, tasks: Sequence[Task], base: Path) -> list[
     return fitted
 
 
+def scaled_tasks(tasks: Sequence[Task], targets: Mapping[str, np.ndarray]) -> list[Task]:
+    """Tasks whose losses have the scale of their train targets."""
+    return [replace(task, labels=task.labels.scaled_to(targets[task.name])) for task in tasks]
+
+
 def worded_tasks(settings: Settings, tasks: Sequence[Task], base: Path) -> list[Task]:
     """Tasks that answer in the words of their training files."""
     return [_worded(settings, task, base) for task in tasks]
@@ -129,11 +137,15 @@ def _fitted(settings: Settings, task: Task, base: Path) -> Task:
             f"tasks.{task.name}.train is missing: its kind is fitted to the training labels"
         )
     labels = chain.from_iterable(raw_labels(source, task.labels) for source in sources)
-    with _by_key(task):
-        return replace(task, labels=task.labels.fitted(labels))
+    try:
+        with _by_key(task):
+            return replace(task, labels=task.labels.fitted(labels))
+    except LabelError as error:
+        place = f"{sources[0].place} ({sources[0].label})"
+        raise UserError(f"{place}: {error}; {error.fix}") from None
 
 
-def bound_tasks(tasks: Sequence[Task], tokenizer: "Tokenizer", *, vocabulary: int) -> list[Task]:
+def bound_tasks(tasks: Sequence[Task], tokenizer: Tokenizer, *, vocabulary: int) -> list[Task]:
     """Tasks with kinds bound to the tokenizer; ``vocabulary``: rows of the word table."""
     from cotrunk.data.tokens.vocabulary import vocabulary_of
 
@@ -152,7 +164,7 @@ def _by_key(task: Task) -> Iterator[None]:
     """Adds the task's name to errors of a kind; some of them start with a key."""
     try:
         yield
-    except UserError:
+    except (UserError, LabelError):
         raise
     except ValueError as error:
         first = re.split(r"\W", str(error), maxsplit=1)[0]

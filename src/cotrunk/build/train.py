@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 from warnings import warn
 
+from cotrunk.build.checks import read_checked
 from cotrunk.build.extensions import NO_EXTENSIONS, Extensions
 from cotrunk.build.prepare import prepare
 from cotrunk.build.resume import refuse_foreign, resumed
 from cotrunk.build.trained_model import TrainedModel, load_trained
-from cotrunk.config.settings import Settings, read_settings
+from cotrunk.config.settings import Settings
 from cotrunk.errors import UserError, option
 from cotrunk.learn.loop import train as train_network
 from cotrunk.learn.run import Interrupt, Run
@@ -20,14 +21,16 @@ from cotrunk.runs.cost import Cost
 from cotrunk.runs.events import Event, Finding, Finished, Started
 from cotrunk.runs.folder import RunFolder
 from cotrunk.runs.seal import seal_run
+from cotrunk.track.follow import followed
+from cotrunk.track.tracker import Tracked, parameters_of
 
 
 @dataclass(frozen=True)
 class TrainedRun:
     """A finished training run. ``scores`` and ``overall`` are those of the best network.
 
-    They are empty, and ``best_step`` None, if it was never evaluated. ``seconds`` are those of this
-    session; ``cost`` adds up all sessions.
+    They are empty, and ``best_step`` None, if it was never evaluated. ``seconds`` is the time of
+    this call; ``cost`` is the total over all resumes.
     """
 
     folder: Path
@@ -101,7 +104,7 @@ def train_events(
     if isinstance(overrides, str):
         raise UserError(f"overrides must be a list, as in overrides=[{overrides!r}]")
     path = Path(config)
-    settings = read_settings(path, list(overrides), kinds=extensions.all_kinds)
+    settings = read_checked(path, overrides, extensions=extensions)
     return train_settings(
         settings,
         path.parent,
@@ -149,7 +152,7 @@ def train_settings(
             before = RunFolder(out).read_document("run")
             run, start = resumed(ready(), before, force=force)
             yield _started(run, start, _resume_note(run, start), resumed=True)
-            yield from train_network(run, start)
+            yield from _tracked(settings, base, run, start)
         return
     run = ready()
     note = [f"nothing to resume in {out}: starting a new run"] if resume else []
@@ -157,7 +160,24 @@ def train_settings(
         run.folder.write_document("run", run.record)
         seal_run(run.folder.path)
         yield _started(run, None, *note, resumed=False)
-        yield from train_network(run, None)
+        yield from _tracked(settings, base, run, None)
+
+
+def _tracked(
+    settings: Settings, base: Path, run: Run, start: Checkpoint | None
+) -> Generator[Event]:
+    """The events of the training, followed by the trackers of [track]."""
+    events = train_network(run, start)
+    if not settings.track.to:
+        return events
+    place = base / settings.track.folder if settings.track.folder else run.folder.path / "track"
+    parameters = parameters_of(settings.model_dump())
+    tracked = Tracked(run.folder.path, _step_of(start), parameters, place)
+    return followed(events, settings.track.to, tracked)
+
+
+def _step_of(start: Checkpoint | None) -> int:
+    return start.documents["state"]["step"] if start else 0
 
 
 def refuse_force_alone(*, force: bool, resume: bool) -> None:
@@ -178,7 +198,7 @@ def warnings_of(event: Event) -> list[str]:
 def _started(run: Run, start: Checkpoint | None, *notes: str, resumed: bool) -> Started:
     return Started(
         folder=run.folder.path,
-        step=start.documents["state"]["step"] if start else 0,
+        step=_step_of(start),
         steps=run.steps,
         resumed=resumed,
         parameters=run.parameters,
@@ -192,6 +212,6 @@ def _started(run: Run, start: Checkpoint | None, *notes: str, resumed: bool) -> 
 def _resume_note(run: Run, start: Checkpoint | None) -> str:
     if start is None:
         return "no checkpoint: starting from step 0"
-    step = start.documents["state"]["step"]
+    step = _step_of(start)
     over = "; training is already complete" if step == run.steps else ""
     return f"resuming after step {step}{over}"

@@ -1,37 +1,54 @@
 """A trained run in Python: predict, embed, evaluate, and what a notebook shows of it."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from cotrunk.build.corpora import corpora_of, read_corpora
+import numpy as np
+
 from cotrunk.build.extensions import NO_EXTENSIONS, Extensions
-from cotrunk.build.labelled import LabelledFile, reading_of
+from cotrunk.build.labelled import LabelledFile, naming_the_option
 from cotrunk.build.load import load_model
-from cotrunk.build.sources import SPLITS, refuse_absent
-from cotrunk.data.tokens.cache import Corpus, load_or_hold_corpus
-from cotrunk.errors import UserError, did_you_mean, option
+from cotrunk.build.scored_rows import (
+    FileOptions,
+    ScoredRows,
+    no_split,
+    refuse_options,
+    refuse_unused,
+    rows_of_files,
+    rows_of_split,
+)
+from cotrunk.build.sources import SPLITS
+from cotrunk.errors import UserError, did_you_mean, for_python, option
 from cotrunk.infer.forward import Live
 from cotrunk.infer.int8 import to_int8
 from cotrunk.infer.model import Model
 from cotrunk.infer.predictor import Predictor
-from cotrunk.kinds.metrics import Score, overall
+from cotrunk.kinds.detail import Detail, detail_of
+from cotrunk.kinds.metrics import Score, overall, scored_on
 from cotrunk.kinds.task import Task
+from cotrunk.kinds.threshold import threshold_line
 from cotrunk.learn.evaluate import outputs_on, scores_of
 from cotrunk.model.sharing.partition import written
-from cotrunk.notebook import html_table, shown_score, text_table
+from cotrunk.notebook import html_table, shown_number, shown_score, text_table
 from cotrunk.runs.evaluation import Evaluation, read_evaluation
 
 COLUMNS = ["task", "kind", "reads", "metric", "score on dev"]
-SCORE_COLUMNS = ["task", "metric", "score", "rows"]
+SCORE_COLUMNS = ["task", "metric", "score", "constant answer", "rows"]
 
 
 @dataclass(frozen=True, repr=False)
 class TaskScores(Mapping[str, Score]):
-    """The score of each task on labelled rows; ``rows`` says which."""
+    """The score of each task on labelled rows; ``rows`` says which.
+
+    ``notes``: what was left out, and why. ``detail``, if it was asked for: all metrics, each
+    class, the confusion matrix and the calibration of each task.
+    """
 
     rows: str
     scores: Mapping[str, Score]
+    notes: Sequence[str] = ()
+    detail: Mapping[str, Detail] = field(default_factory=dict)
 
     @property
     def overall(self) -> dict[str, float]:
@@ -48,16 +65,34 @@ class TaskScores(Mapping[str, Score]):
         return len(self.scores)
 
     def __repr__(self) -> str:
-        return f"{self.rows}\n{text_table(SCORE_COLUMNS, self._table())}"
+        table = text_table(SCORE_COLUMNS, self._table())
+        return "\n".join([self.rows, table, *self._below()])
 
     def _repr_html_(self) -> str:
-        return html_table(SCORE_COLUMNS, self._table(), caption=self.rows)
+        table = html_table(SCORE_COLUMNS, self._table(), caption=self.rows)
+        below = html_table(["notes"], [[line] for line in self._below()]) if self._below() else ""
+        return table + below
 
     def _table(self) -> list[list[str]]:
         return [
-            [task, found.metric, shown_score(found.score, found.low, found.high), f"{found.rows:,}"]
+            [
+                task,
+                found.metric,
+                shown_score(found.score, found.low, found.high),
+                shown_number(found.baseline),
+                f"{found.rows:,}",
+            ]
             for task, found in self.scores.items()
         ]
+
+    def _below(self) -> list[str]:
+        lines = []
+        for task, found in self.scores.items():
+            if line := threshold_line(found.thresholds):
+                lines.append(f"{task}: {line}")
+            if found.masked_tokens is not None:
+                lines.append(f"{task}: scored on {scored_on(found.rows, found.masked_tokens)}")
+        return [*lines, *self.notes]
 
 
 class TrainedModel(Predictor):
@@ -88,52 +123,83 @@ class TrainedModel(Predictor):
 
     def evaluate(
         self,
-        file: str | Path | None = None,
+        files: str | Path | Sequence[str | Path] | None = None,
         *,
-        split: str = "dev",
+        split: str | None = None,
         tasks: Sequence[str] | None = None,
+        label: str | None = None,
+        encoding: str | None = None,
+        skip_bad_rows: bool = False,
+        detail: bool = False,
     ) -> TaskScores:
-        """Score the tasks on a split of the run's own data, or on a labelled ``file``.
+        """Score the tasks on a ``split`` of the run's own data (``dev``), or on labelled files.
 
-        The file needs the columns of the tasks that are scored; by default those are all that have
-        rows to score.
+        Files are scored by every task whose columns they have, or by ``tasks``, all of which must
+        find rows then. ``label`` is another label column, for a single task. Files are read as
+        those of the config are, unless ``encoding`` or ``skip_bad_rows`` say otherwise.
+
+        Each score has the metric, its 95 % interval, the score of a constant answer (``baseline``)
+        and the ``thresholds`` above which a class is given. ``detail`` adds all metrics, each
+        class, the confusion matrix and the calibration error.
         """
-        if split not in SPLITS:
+        given = [files] if isinstance(files, str | Path) else list(files or ())
+        options = FileOptions(label, encoding, skip_bad_rows)
+        if isinstance(tasks, str):
+            raise UserError(f"{option('tasks', tasks)}: must be a list, as in tasks=[{tasks!r}]")
+        names = self._chosen(tasks)
+        if files is not None and not given:
+            raise UserError("files=[]: name at least one file, or leave it out")
+        if split is not None and split not in SPLITS:
             raise UserError(f"{option('split', split)}: must be one of {', '.join(SPLITS)}")
+        refuse_options(options, files=list(map(str, given)), split=split, tasks=names)
+        if given:
+            rows = self._in(given, names, options, asked=tasks or ())
+        else:
+            rows = rows_of_split(self.model, names, split or "dev", all_asked=bool(tasks))
+            if not rows.corpora:
+                raise UserError(no_split(names, split or "dev"))
+        return self._scores(rows, [Path(file).name for file in given] or [split or "dev"], detail)
+
+    def _chosen(self, tasks: Sequence[str] | None) -> list[str]:
         for name in tasks or ():
             if name not in self.tasks:
                 raise UserError(
                     f"{name!r} is not a task of this run; tasks are "
                     f"{', '.join(self.tasks)}{did_you_mean(name, self.tasks)}"
                 )
-        chosen = [self.tasks[name] for name in tasks or self.tasks]
-        corpora = self._corpora(split, chosen) if file is None else self._in(Path(file), chosen)
-        absent = [task.name for task in chosen if task.name not in corpora]
-        if absent and (tasks or not corpora):
-            raise UserError(self._no_rows(absent[0], split, file))
+        return list(dict.fromkeys(tasks or self.tasks))
+
+    def _in(
+        self,
+        given: Sequence[str | Path],
+        names: Sequence[str],
+        options: FileOptions,
+        *,
+        asked: Sequence[str],
+    ) -> ScoredRows:
+        """The rows of files, for the tasks whose columns they have."""
+        files = [LabelledFile(Path(file), str(file)) for file in given]
+        with naming_the_option():
+            rows = rows_of_files(self.model, names, files, options)
+        assert rows.reading is not None
+        unused = refuse_unused([rows.reading], files, asked=asked)
+        return ScoredRows(rows.corpora, rows.files, [*rows.notes, *unused], rows.reading)
+
+    def _scores(self, rows: ScoredRows, places: Sequence[str], detail: bool) -> TaskScores:
         model, device = self.model, next(self.model.network.parameters()).device
-        forward = Live(model.network, corpora, model.pair_formats, model.template, device)
+        forward = Live(model.network, rows.corpora, model.pair_formats, model.template, device)
         kinds = {name: task.labels for name, task in self.tasks.items()}
-        found = scores_of(kinds, outputs_on(forward, corpora), corpora)
-        return TaskScores(f"{self.folder}: {Path(file).name if file else split}", found)
-
-    def _corpora(self, split: str, tasks: Sequence[Task]) -> dict[str, Corpus]:
-        sources, tokenizer = self.model.sources, self.model.tokenizer
-        return corpora_of(sources, split, tasks, tokenizer, load=load_or_hold_corpus)
-
-    def _in(self, file: Path, tasks: Sequence[Task]) -> dict[str, Corpus]:
-        """The rows of a file, for the tasks whose columns it has."""
-        refuse_absent(file, place="evaluate")
-        found = reading_of(self.model, tasks, [LabelledFile(file, str(file))]).sources
-        named = [(self.tasks[name], sources) for name, sources in found.items()]
-        return read_corpora(named, self.model.tokenizer, load=load_or_hold_corpus)
-
-    def _no_rows(self, task: str, split: str, file: str | Path | None) -> str:
-        if file is None:
-            return f"tasks.{task}.{split} is not set in the run's config; name a file"
-        reading = reading_of(self.model, [self.tasks[task]], [LabelledFile(Path(file), str(file))])
-        columns, needed = reading.columns.get(str(file), ()), reading.needed.get(task, ())
-        return f"{file}: the columns are {', '.join(columns)}, but {task} needs {', '.join(needed)}"
+        outputs = outputs_on(forward, rows.corpora)
+        details = {}
+        for name, output in outputs.items() if detail else ():
+            target, counts = np.asarray(rows.corpora[name].target), rows.corpora[name].site_counts()
+            details[name] = detail_of(kinds[name], output, target, counts=counts)
+        return TaskScores(
+            f"{self.folder}: {' + '.join(places)}",
+            scores_of(kinds, outputs, rows.corpora),
+            tuple(map(for_python, rows.notes)),
+            details,
+        )
 
     def __repr__(self) -> str:
         return f"{self._about()}\n{text_table(COLUMNS, self._table())}"

@@ -17,8 +17,9 @@ from cotrunk.build.sources import sources_of
 from cotrunk.build.stage import steps_of, stream_of
 from cotrunk.build.tasks import bound_tasks, fitted_tasks, tasks_of
 from cotrunk.config import presets
+from cotrunk.config.check import check_settings, read_raw
 from cotrunk.config.overrides import Keys, remove_keys, set_value
-from cotrunk.config.settings import Settings, Train, check_settings, read_raw
+from cotrunk.config.settings import Settings, Train
 from cotrunk.errors import UserError, did_you_mean
 from cotrunk.model.encoder.shape import Shape
 from cotrunk.model.weights.locate import shape_of

@@ -8,41 +8,42 @@ from pathlib import Path
 
 import numpy as np
 
-from cotrunk.build.labelled import LabelledFile
-from cotrunk.cli.info import settings_of
-from cotrunk.cli.int8 import int8_document, scores_document, timed
-from cotrunk.cli.predict import as_file, name_of
-from cotrunk.cli.scored_rows import (
+from cotrunk.build.labelled import LabelledFile, naming_the_option
+from cotrunk.build.scored_rows import (
+    FileOptions,
     ScoredRows,
     no_split,
     refuse_options,
     refuse_unused,
     rows_of_files,
     rows_of_split,
-    runs_and_files,
 )
-from cotrunk.cli.terminal import tables
+from cotrunk.cli.info import settings_of
+from cotrunk.cli.int8 import int8_document, scores_document, timed
+from cotrunk.cli.predict import as_file, name_of
+from cotrunk.cli.terminal import progress, tables
 from cotrunk.cli.terminal.detail import show_detail
 from cotrunk.cli.terminal.output import Document, out, say
-from cotrunk.cli.trained import chosen_tasks, load_run, naming_the_option
+from cotrunk.cli.trained import chosen_tasks, load_run
+from cotrunk.data.reading.files import KNOWN
 from cotrunk.errors import UserError
 from cotrunk.infer.ensemble import TaskOutputs, as_one_system
 from cotrunk.infer.forward import Live
 from cotrunk.infer.int8 import refuse_where_int8_cannot_run
 from cotrunk.infer.model import Model
-from cotrunk.kinds import by_row
-from cotrunk.kinds.detail import detail_of
+from cotrunk.kinds.detail import detail_of, worst_rows
 from cotrunk.kinds.metrics import Score
+from cotrunk.learn.evaluate import score_of
 from cotrunk.runs.evaluation import read_evaluation
 from cotrunk.runs.folder import RunFolder
 
 
 def evaluate(arguments: Namespace) -> Document:
-    folders, named = runs_and_files(arguments.given)
-    refuse_options(arguments, named)
-    if arguments.int8 and len(folders) > 1:
-        raise UserError("--int8 compares one run with itself; give a single run")
+    folders, named = _runs_and_files(arguments.given)
     names = chosen_tasks(arguments.task, _tasks_of(folders))
+    refuse_options(_options(arguments), files=named, split=arguments.split, tasks=names)
+    if arguments.int8 and len(folders) > 1:
+        raise UserError("--int8 compares a run with its own 8-bit layers; give a single run")
     with ExitStack() as stack, naming_the_option():
         files = [LabelledFile(stack.enter_context(as_file(f)), name_of(f)) for f in named]
         each = [_evaluated(folder, names, files, arguments) for folder in folders]
@@ -50,11 +51,11 @@ def evaluate(arguments: Namespace) -> Document:
     if files:
         readings = [one.rows.reading for one in each if one.rows.reading]
         notes += refuse_unused(readings, files, asked=arguments.task)
-    for note in dict.fromkeys(notes):
-        say(f"note: {note}")
     system = as_one_system([part for one in each for part in one.parts])
     if not system:
-        raise UserError(no_split(names[0], arguments.split or "dev"))
+        raise UserError(no_split(names, arguments.split or "dev"))
+    for note in dict.fromkeys(notes):
+        say(f"note: {note}")
     document = _document(system, each, arguments, split=None if files else arguments.split or "dev")
     if len(folders) > 1:
         document = {"runs": [str(folder) for folder in folders], **document}
@@ -62,6 +63,22 @@ def evaluate(arguments: Namespace) -> Document:
         where = document["split"] or " + ".join(file.called for file in files)
         _show(document, f"{' + '.join(map(str, folders))}: {where}")
     return document
+
+
+def _runs_and_files(given: Sequence[str]) -> tuple[list[Path], list[str]]:
+    """What has a run.json is a run, everything else a data file."""
+    names = list(dict.fromkeys(given))
+    runs = [name for name in names if (Path(name) / "run.json").is_file()]
+    files = [name for name in names if name not in runs]
+    for path in map(Path, files if runs else names[:1]):
+        is_no_file = path.is_dir() or (not path.exists() and path.suffix.lower() not in KNOWN)
+        if not runs or (is_no_file and str(path) != "-"):
+            RunFolder.open(path)  # raises: it is not a run
+    return [Path(run) for run in runs], files
+
+
+def _options(arguments: Namespace) -> FileOptions:
+    return FileOptions(arguments.label, arguments.encoding, arguments.skip_bad_rows)
 
 
 @dataclass(frozen=True)
@@ -79,11 +96,12 @@ def _evaluated(
     model = load_run(folder, arguments)
     if arguments.int8:
         refuse_where_int8_cannot_run(model.network)
-    if files:
-        rows = rows_of_files(model, names, files, arguments)
-    else:
-        split, asked = arguments.split or "dev", bool(arguments.task)
-        rows = rows_of_split(model, names, split, all_asked=asked)
+    with progress.counting() as counter:
+        if files:
+            rows = rows_of_files(model, names, files, _options(arguments), on_progress=counter)
+        else:
+            split, asked = arguments.split or "dev", bool(arguments.task)
+            rows = rows_of_split(model, names, split, all_asked=asked, on_progress=counter)
     device = next(model.network.parameters()).device
     forward = Live(model.network, rows.corpora, model.pair_formats, model.template, device)
     exact = timed(forward)
@@ -161,13 +179,12 @@ def _tasks_of(folders: Sequence[Path]) -> list[str]:
             case {"settings": {"tasks": dict(tasks)}}:
                 found |= dict.fromkeys(tasks)
             case _:
-                raise UserError(f"{folder}/run.json: `cotrunk train` did not write it")
+                raise UserError(f"{folder}/run.json was not written by `cotrunk train`")
     return list(found)
 
 
 def _score(part: TaskOutputs) -> Score:
-    target = np.asarray(part.corpus.target)
-    return part.task.labels.scores(part.output, target, counts=part.corpus.site_counts())
+    return score_of(part.task.labels, part.output, part.corpus)
 
 
 def _detail(part: TaskOutputs) -> Document:
@@ -178,22 +195,16 @@ def _detail(part: TaskOutputs) -> Document:
 def _worst(part: TaskOutputs, count: int) -> list[Document]:
     """The rows with the largest errors, worst first; texts as the model reads them."""
     labels, corpus, counts = part.task.labels, part.corpus, part.corpus.site_counts()
-    output, target = part.output, np.asarray(corpus.target)
-    error = labels.errors(output, target, counts=counts)
-    predicted = by_row(labels.predict_labels(output), counts)
-    gold = by_row(labels.shaped(target), counts)
-    differs = [not np.array_equal(one, other) for one, other in zip(predicted, gold, strict=True)]
-    wrong = np.isfinite(error) & np.array(differs, bool)
-    order = np.argsort(-error, kind="stable")
-    worst = order[wrong[order]][:count].tolist()
+    target = np.asarray(corpus.target)
+    found = worst_rows(labels, part.output, target, counts=counts, most=count)
     return [
         {
-            "line": int(corpus.line[row]),
-            "id": corpus.id(row),
-            "texts": [part.tokenizer.decode(piece.tolist()) for piece in corpus.pieces(row)],
-            "label": labels.label_name(gold[row]),
-            "prediction": labels.label_name(predicted[row]),
-            "error": float(error[row]),
+            "line": int(corpus.line[each.row]),
+            "id": corpus.id(each.row),
+            "texts": [part.tokenizer.decode(piece.tolist()) for piece in corpus.pieces(each.row)],
+            "label": labels.label_name(each.label),
+            "prediction": labels.label_name(each.prediction),
+            "error": each.error,
         }
-        for row in worst
+        for each in found
     ]

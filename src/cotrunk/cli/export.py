@@ -47,7 +47,7 @@ def _tasks(arguments: Namespace, model: Model) -> list[str]:
         return chosen
     answering = [name for name in chosen if model.network.tasks[name].labels.can_answer]
     for name in (name for name in chosen if name not in answering):
-        say(f"note: {name} is skipped: it makes no predictions, it is only trained on")
+        say(f"note: {name} is skipped: it is only for training")
     if not answering:
         raise UserError(f"{arguments.folder}: none of the run's tasks makes predictions")
     return answering

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from cotrunk.cli.terminal import tables
 from cotrunk.cli.terminal.output import Document
-from cotrunk.config.settings import Settings, check_settings
+from cotrunk.config.check import check_settings
+from cotrunk.config.settings import Settings
 from cotrunk.errors import UserError
 from cotrunk.runs.cost import read_cost
 from cotrunk.runs.evaluation import read_evaluation
@@ -39,7 +40,7 @@ def info(arguments: Namespace) -> Document:
 
 
 def _parameters(run: RunFolder) -> dict[str, int | None]:
-    """Runs of older versions do not tell."""
+    """None for runs of older versions, which do not record them."""
     found = run.read_document("run").get("parameters", {})
     return {"parameters": found.get("total"), "trained_parameters": found.get("trained")}
 
@@ -47,5 +48,5 @@ def _parameters(run: RunFolder) -> dict[str, int | None]:
 def settings_of(run: RunFolder) -> Settings:
     record = run.read_document("run")
     if not isinstance(record, dict) or not isinstance(record.get("settings"), dict):
-        raise UserError(f"{run.settings}: has no settings: `cotrunk train` did not write it")
+        raise UserError(f"{run.settings}: has no settings: it was not written by `cotrunk train`")
     return check_settings(record["settings"], place=str(run.settings))

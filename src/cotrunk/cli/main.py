@@ -78,6 +78,8 @@ def _command(name: str) -> Callable[[Namespace], object]:
             from cotrunk.cli.compare import compare as run
         case "export":
             from cotrunk.cli.export import export_run as run
+        case "serve":
+            from cotrunk.cli.serve import serve as run
         case "report":
             from cotrunk.cli.report import report as run
         case "weights":

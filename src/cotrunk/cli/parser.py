@@ -1,41 +1,23 @@
 """The options of every command. Nothing slow is imported here, so that ``--help`` is fast."""
 
 import argparse
-import re
-from typing import NoReturn, TypeAlias
 
 from cotrunk import __version__
-from cotrunk.errors import UserError, did_you_mean
-
-Commands: TypeAlias = "argparse._SubParsersAction[_Parser]"
-
-
-INVALID_CHOICE = re.compile(
-    r"argument (.+): invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL
+from cotrunk.cli.options import (
+    Commands,
+    Parser,
+    command,
+    count,
+    positive,
+    settings,
+    several,
+    which,
 )
-COMMANDS_ELSEWHERE = {"fit": "train", "finetune": "train", "test": "evaluate", "score": "evaluate"}
-
-
-class _Parser(argparse.ArgumentParser):
-    """Reports a wrong option as one line, like all other errors."""
-
-    def error(self, message: str) -> NoReturn:
-        if match := INVALID_CHOICE.fullmatch(message):
-            message = _wrong_choice(*match.groups())
-        raise UserError(f"{self.prog}: {message}; see {self.prog} --help")
-
-
-def _wrong_choice(name: str, found: str, listed: str) -> str:
-    known = [choice.strip(" '") for choice in listed.split(",")]
-    elsewhere = COMMANDS_ELSEWHERE.get(found)
-    starting = [choice for choice in known if len(found) > 1 and choice.startswith(found)]
-    meant = [elsewhere] if elsewhere in known else starting
-    hint = f"; did you mean {meant[0]!r}?" if meant else did_you_mean(found, known)
-    return f"{name}: must be one of {', '.join(known)}; found {found!r}{hint}"
+from cotrunk.cli.serve_options import add_serve
 
 
 def parser() -> argparse.ArgumentParser:
-    top = _Parser(
+    top = Parser(
         prog="cotrunk",
         description="Multitask fine-tuning of BERT-family encoders: plan, train, score, predict.",
     )
@@ -55,23 +37,24 @@ def parser() -> argparse.ArgumentParser:
     _add_compare(commands)
     _add_report(commands)
     _add_export(commands)
+    add_serve(commands)
     _add_weights(commands)
     _add_completion(commands)
     return top
 
 
 def _add_demo(commands: Commands) -> None:
-    demo = _command(
+    demo = command(
         commands, "demo", "train 1-bert, 3-bert and hybrid-bert on the sample data, report on them"
     )
     demo.add_argument(
         "--out", default="runs/demo", help="folder for the runs (default: %(default)s)"
     )
-    _set(demo)
+    settings(demo)
 
 
 def _add_init(commands: Commands) -> None:
-    init = _command(commands, "init", "write a commented config for your files, or from a preset")
+    init = command(commands, "init", "write a commented config for your files, or from a preset")
     init.add_argument(
         "files",
         metavar="FILE",
@@ -96,18 +79,18 @@ def _add_data_check(commands: Commands) -> None:
     data = commands.add_parser("data", help="inspect data files")
     actions = data.add_subparsers(metavar="ACTION", required=True)
     summary = "count rows, labels, lengths, duplicates and overlap in a config's files"
-    check = _command(actions, "check", summary, run="data check")
+    check = command(actions, "check", summary, run="data check")
     check.add_argument("config", metavar="CONFIG")
-    _set(check)
+    settings(check)
 
 
 def _add_plan(commands: Commands) -> None:
     summary = "draw a sharing plan and count its parameters, without loading weights or data"
-    plan = _command(commands, "plan", summary)
+    plan = command(commands, "plan", summary)
     plan.add_argument(
         "config", metavar="CONFIG", nargs="?", help="without it, use the options below"
     )
-    _set(plan)
+    settings(plan)
     plan.add_argument(
         "--shape",
         metavar="NAME",
@@ -136,7 +119,7 @@ def _add_plan(commands: Commands) -> None:
 
 
 def _add_train(commands: Commands) -> None:
-    train = _command(commands, "train", "train a config and write a run folder")
+    train = command(commands, "train", "train a config and write a run folder")
     train.add_argument("config", metavar="CONFIG")
     train.add_argument(
         "--out", metavar="RUN", help="run folder (default: runs/<name of the config>)"
@@ -147,7 +130,7 @@ def _add_train(commands: Commands) -> None:
     train.add_argument(
         "--force", action="store_true", help="resume even if settings or data have changed"
     )
-    _set(train)
+    settings(train)
     train.add_argument(
         "--dry-run", action="store_true", help="check everything and show the batches of each epoch"
     )
@@ -155,7 +138,7 @@ def _add_train(commands: Commands) -> None:
 
 def _add_sweep(commands: Commands) -> None:
     summary = "train many variants of a config; repeat the command to continue"
-    sweep = _command(commands, "sweep", summary)
+    sweep = command(commands, "sweep", summary)
     sweep.add_argument("file", metavar="SWEEP.toml")
     sweep.add_argument("-o", "--out", metavar="DIR", required=True, help="folder for the runs")
     sweep.add_argument(
@@ -171,7 +154,7 @@ def _add_sweep(commands: Commands) -> None:
 
 def _add_study(commands: Commands) -> None:
     summary = "run the experiments of a report and judge its claims; repeat to continue"
-    study = _command(commands, "study", summary)
+    study = command(commands, "study", summary)
     study.add_argument("name", metavar="NAME", nargs="?", help="a study, or a study file")
     study.add_argument("config", metavar="CONFIG", nargs="?", help="for `study sharing`")
     study.add_argument("-o", "--out", metavar="DIR", help="folder for runs and results")
@@ -186,9 +169,9 @@ def _add_study(commands: Commands) -> None:
         "--data", metavar="DIR", help="folder with the CS224N files, instead of the sample data"
     )
     study.add_argument("--weights", metavar="W", help="another encoder")
-    study.add_argument("--seeds", metavar="N", type=_positive, help="number of seeds per setting")
+    study.add_argument("--seeds", metavar="N", type=positive, help="number of seeds per setting")
     study.add_argument(
-        "--threads", metavar="N", type=_positive, default=1, help="threads of a trial (default: 1)"
+        "--threads", metavar="N", type=positive, default=1, help="threads of a trial (default: 1)"
     )
     study.add_argument(
         "--engine", choices=("ray", "local"), help="default: ray if it is installed, else local"
@@ -196,7 +179,7 @@ def _add_study(commands: Commands) -> None:
     study.add_argument(
         "--address", metavar="A", help="a running Ray cluster that sees the same files"
     )
-    _several(study, "--set", "KEY=VALUE", "override settings of all trials")
+    several(study, "--set", "KEY=VALUE", "override settings of all trials")
     study.add_argument(
         "--dry-run", action="store_true", help="list the trials and the time they will take"
     )
@@ -204,7 +187,7 @@ def _add_study(commands: Commands) -> None:
 
 def _add_evaluate(commands: Commands) -> None:
     summary = "score a trained run, or several as one system, on labelled rows"
-    evaluate = _command(commands, "evaluate", summary)
+    evaluate = command(commands, "evaluate", summary)
     evaluate.add_argument(
         "given",
         metavar="RUN_OR_FILE",
@@ -214,35 +197,37 @@ def _add_evaluate(commands: Commands) -> None:
     evaluate.add_argument(
         "--split", choices=("train", "dev", "test"), help="files of the config (default: dev)"
     )
-    _several(evaluate, "--task", "T", "default: all; of a file, those whose columns it has")
+    several(evaluate, "--task", "T", "default: all; for files, those whose columns they have")
     evaluate.add_argument(
         "--label", metavar="COLUMN", help="the label column of the files, for a single --task"
     )
     evaluate.add_argument(
         "--skip-bad-rows", action="store_true", help="skip and count bad rows instead of stopping"
     )
-    evaluate.add_argument("--encoding", metavar="E", help="of the files; default: that of the task")
+    evaluate.add_argument(
+        "--encoding", metavar="E", help="of the files (default: that of the task)"
+    )
     evaluate.add_argument(
         "--detail",
         action="store_true",
         help="all metrics, each class, the confusion matrix and the calibration error",
     )
-    _which(evaluate)
+    which(evaluate)
     evaluate.add_argument(
         "--int8", action="store_true", help="compare with 8-bit layers: scores and CPU time"
     )
     evaluate.add_argument(
-        "--worst", metavar="N", type=_count, default=0, help="show the N worst rows of each task"
+        "--worst", metavar="N", type=count, default=0, help="show the N worst rows of each task"
     )
 
 
 def _add_predict(commands: Commands) -> None:
-    predict = _command(commands, "predict", "predict every row of a file, for one task or all")
+    predict = command(commands, "predict", "predict every row of a file, for one task or all")
     predict.add_argument("folder", metavar="RUN")
     predict.add_argument(
         "file", metavar="FILE", help="CSV, TSV, JSONL, CoNLL or Parquet; - is standard input"
     )
-    _several(predict, "--task", "T", "default: all tasks whose columns are in the file")
+    several(predict, "--task", "T", "default: all tasks whose columns are in the file")
     predict.add_argument(
         "-o",
         "--output",
@@ -253,10 +238,10 @@ def _add_predict(commands: Commands) -> None:
     predict.add_argument(
         "--format",
         choices=formats,
-        help="default: by the extension of OUT; without OUT jsonl for jsonl, else csv",
+        help="default: by the extension of OUT; without OUT, jsonl for a JSONL file, else csv",
     )
-    predict.add_argument("--encoding", metavar="E", help="of FILE; default: that of the task")
-    _which(predict)
+    predict.add_argument("--encoding", metavar="E", help="of FILE (default: that of the task)")
+    which(predict)
     predict.add_argument(
         "--skip-bad-rows",
         action="store_true",
@@ -268,19 +253,19 @@ def _add_predict(commands: Commands) -> None:
 
 
 def _add_info(commands: Commands) -> None:
-    info = _command(commands, "info", "show the settings, state and scores of a run")
+    info = command(commands, "info", "show the settings, state and scores of a run")
     info.add_argument("folder", metavar="RUN")
 
 
 def _add_verify(commands: Commands) -> None:
-    summary = "check every file of a run against what was recorded of it"
-    verify = _command(commands, "verify", summary)
+    summary = "check every file of a run against its recorded size and SHA-256"
+    verify = command(commands, "verify", summary)
     verify.add_argument("folder", metavar="RUN")
 
 
 def _add_compare(commands: Commands) -> None:
-    summary = "compare runs: scores, differences to a baseline, cost"
-    compare = _command(commands, "compare", summary)
+    summary = "compare runs: scores, differences from a baseline, cost"
+    compare = command(commands, "compare", summary)
     compare.add_argument(
         "runs", metavar="RUN_OR_DIR", nargs="+", help="a run, or a folder with runs in it"
     )
@@ -301,7 +286,7 @@ def _add_compare(commands: Commands) -> None:
 
 def _add_report(commands: Commands) -> None:
     summary = "write one page about runs: verdict, scores, curves, plans, errors"
-    report = _command(commands, "report", summary)
+    report = command(commands, "report", summary)
     report.add_argument(
         "runs", metavar="RUN_OR_DIR", nargs="+", help="a run, or a folder with runs in it"
     )
@@ -309,7 +294,7 @@ def _add_report(commands: Commands) -> None:
         "-o", "--output", metavar="FILE", default="report.html", help="default: %(default)s"
     )
     report.add_argument(
-        "--baseline", metavar="R", help="show differences to this run (default: the best plan)"
+        "--baseline", metavar="R", help="show differences from this run (default: the best plan)"
     )
     report.add_argument("--title", help="default: the names of the tasks")
     report.add_argument("--svg", metavar="DIR", help="also write every chart as SVG")
@@ -318,11 +303,11 @@ def _add_report(commands: Commands) -> None:
 
 def _add_export(commands: Commands) -> None:
     summary = "write a run's tasks for transformers, sentence-transformers or onnxruntime"
-    export = _command(commands, "export", summary)
+    export = command(commands, "export", summary)
     export.add_argument("folder", metavar="RUN")
     formats = ("transformers", "sentence-transformers", "onnx")
     export.add_argument("--to", choices=formats, required=True)
-    _several(export, "--task", "T", "default: all")
+    several(export, "--task", "T", "default: all")
     export.add_argument(
         "-o",
         "--output",
@@ -330,7 +315,7 @@ def _add_export(commands: Commands) -> None:
         required=True,
         help="new folder; with several tasks, one folder each in it (onnx: all in one graph)",
     )
-    _which(export)
+    which(export)
     export.add_argument("--int8", action="store_true", help="8-bit weights, for --to onnx")
     export.add_argument(
         "--keep-lora",
@@ -340,53 +325,12 @@ def _add_export(commands: Commands) -> None:
 
 
 def _add_weights(commands: Commands) -> None:
-    weights = _command(commands, "weights", "fetch pretrained weights, verified by hash")
+    weights = command(commands, "weights", "fetch pretrained weights, verified by hash")
     weights.add_argument("name", metavar="NAME", help="minilm, or a Hugging Face id")
 
 
 def _add_completion(commands: Commands) -> None:
     summary = "print a script that completes commands and options in a shell"
-    completion = _command(commands, "completion", summary)
+    completion = command(commands, "completion", summary)
     completion.add_argument("shell", choices=("bash", "zsh", "fish"))
     completion.epilog = 'bash: add to ~/.bashrc: eval "$(cotrunk completion bash)"'
-
-
-def _set(command: argparse.ArgumentParser) -> None:
-    _several(command, "--set", "KEY=VALUE", "override settings, as in --set train.epochs=1")
-    _several(command, "--unset", "KEY", "remove settings or tables, as in --unset tasks.para")
-
-
-def _which(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--which", default="best", metavar="NAME", help="best (default), final, or best-TASK"
-    )
-
-
-def _several(command: argparse.ArgumentParser, name: str, metavar: str, summary: str) -> None:
-    command.add_argument(
-        name, nargs="+", action="extend", default=[], metavar=metavar, help=summary
-    )
-
-
-def _command(
-    commands: Commands, name: str, summary: str, *, run: str | None = None
-) -> argparse.ArgumentParser:
-    made = commands.add_parser(
-        name, help=summary, description=summary[0].upper() + summary[1:] + "."
-    )
-    made.add_argument("--json", action="store_true", help="print one JSON document")
-    made.add_argument("--debug", action="store_true", help="show the traceback of an error")
-    made.set_defaults(run=run or name)
-    return made
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"must be a whole number, 0 or more; found {text!r}")
-    return int(text)
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"must be a whole number, 1 or more; found {text!r}")
-    return int(text)

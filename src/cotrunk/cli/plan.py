@@ -4,17 +4,20 @@ import re
 import shlex
 from argparse import Namespace
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from cotrunk.build.freezing import always_frozen
 from cotrunk.build.heads import head_plans
-from cotrunk.build.plan import plan_of, projected_plan
+from cotrunk.build.plan import plan_of, projected_plan, trunk_of
+from cotrunk.build.read import read_reporting_all
+from cotrunk.build.sources import existing_sources
 from cotrunk.build.tasks import fitted_tasks, tasks_of
 from cotrunk.cli.terminal import tables
 from cotrunk.cli.terminal.output import Document
 from cotrunk.config.findings import NAME
-from cotrunk.config.settings import Settings, read_settings
-from cotrunk.errors import UserError
+from cotrunk.config.settings import Settings
+from cotrunk.errors import Errors, UserError, complaints
 from cotrunk.kinds.task import Task
 from cotrunk.model.encoder.shape import Shape, named
 from cotrunk.model.head_plan import HeadPlan
@@ -23,7 +26,7 @@ from cotrunk.model.sharing.partition import parse_partition
 from cotrunk.model.sharing.place import Place
 from cotrunk.model.sharing.places import linear_head_place, trunk_places
 from cotrunk.model.sharing.plan import Plan
-from cotrunk.model.weights.locate import shape_of
+from cotrunk.model.weights.locate import local_shape, shape_of
 
 PLAN_OPTIONS = {
     "shape": "encoder.weights=random:{}",
@@ -42,13 +45,13 @@ PLAN_OPTIONS = {
 
 
 def plan(arguments: Namespace) -> Document:
-    made, reads = _planned(arguments)
+    made, reads = planned(arguments)
     if not arguments.json:
         tables.show_plan(made, reads)
     return made.document()
 
 
-def _planned(arguments: Namespace) -> tuple[ParameterTable, dict[str, list[str]]]:
+def planned(arguments: Namespace) -> tuple[ParameterTable, dict[str, list[str]]]:
     options = {name: getattr(arguments, name) for name in PLAN_OPTIONS}
     given = {name: value for name, value in options.items() if value is not None}
     if arguments.config is None:
@@ -128,12 +131,30 @@ def _heads(text: str | None, tasks: list[str], shape: Shape) -> list[Place]:
 def _planned_config(
     path: Path, changes: Sequence[str], unset: Sequence[str]
 ) -> tuple[ParameterTable, dict[str, list[str]]]:
-    settings = read_settings(path, list(changes), unset=unset)
-    tasks = fitted_tasks(settings, tasks_of(settings), path.parent)
-    shape = shape_of(settings.encoder.weights, base=path.parent)
+    base = path.parent
+    check = partial(_refuse_wrong, base=base)
+    settings = read_reporting_all(path, changes, unset=unset, check=check)
+    tasks = fitted_tasks(settings, _refuse_wrong(settings, base), base)
+    shape = shape_of(settings.encoder.weights, base=base)
     heads = head_plans(settings, tasks)
     reads = {name: list(part.reads) for name, part in settings.tasks.items() if part.reads}
     return parameter_table_of(settings, tasks, shape, heads), reads
+
+
+def _refuse_wrong(settings: Settings, base: Path) -> list[Task]:
+    """Check what a plan depends on, before a file is read; returns the tasks, not yet fitted."""
+    errors = Errors()
+    with errors.gathered():
+        tasks = tasks_of(settings)
+        errors.lines += complaints(partial(head_plans, settings, tasks))
+        for task in tasks:
+            if task.labels.needs_fitting:
+                errors.lines += complaints(partial(existing_sources, settings, task, "train", base))
+    with errors.gathered():
+        if (shape := local_shape(settings.encoder.weights, base=base)) is not None:
+            trunk_of(settings, shape)
+    errors.refuse()
+    return tasks
 
 
 def parameter_table_of(

@@ -5,18 +5,20 @@ import shutil
 import sys
 import tempfile
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
+from cotrunk.build.labelled import naming_the_option
 from cotrunk.cli.minbert import course_targets, write_course_files
 from cotrunk.cli.outputs import refuse_bad_target
 from cotrunk.cli.terminal import progress
 from cotrunk.cli.terminal.output import Document, say
 from cotrunk.cli.terminal.signals import terminable
-from cotrunk.cli.trained import chosen_tasks, load_run, naming_the_option, refuse_encoding
+from cotrunk.cli.trained import chosen_tasks, load_run, refuse_encoding
 from cotrunk.data.reading.examples import Rows, Source
 from cotrunk.data.reading.files import BOM
 from cotrunk.data.reading.mixed import columns_in, is_mixed, rows_without_texts
@@ -55,7 +57,8 @@ def predict(arguments: Namespace) -> Document:
                 counter if targets or arguments.json or not sys.stdout.isatty() else ignore_progress
             )
             what = f"answering {name_of(arguments.file)}"
-            answered = _reporting(rows, readers, what, on_progress)
+            cut = Counter[str]()
+            answered = _counting_cut_words(_reporting(rows, readers, what, on_progress), cut)
             default = "jsonl" if is_mixed(sources[names[0]]) else "csv"
             document = _write_answers(arguments, tasks, answered, targets, default)
     if unanswered:
@@ -64,6 +67,9 @@ def predict(arguments: Namespace) -> Document:
         if read.dropped_count:
             count, first = plural(read.dropped_count, "bad row"), f"first: {read.dropped[0]}"
             say(f"note: {', '.join(alike)}: skipped {count}; {first}")
+    for name, words in cut.items():
+        verb = "has" if words == 1 else "have"
+        say(f"note: {name}: {plural(words, 'word')} beyond encoder.max_tokens {verb} no tag")
     return document
 
 
@@ -119,6 +125,15 @@ def _reporting(
         yield row
 
 
+def _counting_cut_words(rows: Iterable[Answered], cut: Counter[str]) -> Iterator[Answered]:
+    """Passes rows on, and counts by task the words without a tag: their text was cut."""
+    for row in rows:
+        for name, answer in row.answers.items():
+            if isinstance(answer.prediction, list) and None in answer.prediction:
+                cut[name] += answer.prediction.count(None)
+        yield row
+
+
 def _refused(rows: Rows) -> Sequence[str]:
     try:
         for _ in rows:
@@ -149,9 +164,9 @@ def _usable_tasks(arguments: Namespace, model: Model, sources: Mapping[str, Sour
     chosen = chosen_tasks(arguments.task, list(model.network.tasks))
     silent = [name for name in chosen if name not in sources]
     if arguments.task and silent:
-        raise UserError(f"--task {silent[0]}: makes no predictions, it is only trained on")
+        raise UserError(f"--task {silent[0]}: is only for training and makes no predictions")
     for name in silent:
-        say(f"note: {name} is skipped: it makes no predictions, it is only trained on")
+        say(f"note: {name} is skipped: it is only for training")
     chosen = [name for name in chosen if name not in silent]
     if not chosen:
         raise UserError(f"{arguments.folder}: none of the run's tasks makes predictions")

@@ -24,8 +24,9 @@ def report(arguments: Namespace) -> Document:
             "or --svg DIR or --png DIR for its charts"
         )
     refuse_bad_target(page)
-    for folder in (folder for folder in (svg, png) if folder):
-        _refuse_bad_folder(folder)
+    for option, folder in (("--svg", svg), ("--png", png)):
+        if folder:
+            _refuse_bad_folder(option, folder)
     document = write(
         [Path(run) for run in arguments.runs],
         page,
@@ -83,12 +84,14 @@ def report_writer() -> "Callable[..., Written]":
     return write_report
 
 
-def _refuse_bad_folder(folder: Path) -> None:
+def _refuse_bad_folder(option: str, folder: Path) -> None:
     there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
     if not there.is_dir():
-        raise UserError(f"{folder}: {there} is a file; give a folder")
+        raise UserError(f"{option} {folder}: {there} is a file; give a folder")
     if not os.access(there, os.W_OK):
-        raise UserError(f"{folder}: no permission to write to {there}; choose another folder")
+        raise UserError(
+            f"{option} {folder}: no permission to write to {there}; choose another folder"
+        )
 
 
 def _also(document: Document) -> str:

@@ -1,6 +1,7 @@
 """``cotrunk study``: the experiments of a report, its tables, and a verdict on each claim."""
 
 from argparse import Namespace
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -25,9 +26,10 @@ from cotrunk.study.results import (
 from cotrunk.study.sections import sections_of
 from cotrunk.study.sharing import Recommendation, recommend, sharing_study
 from cotrunk.study.study import Outcome, RunSweep, check, run, with_dev_part
+from cotrunk.study.sweep.engines.engine import Engine
 from cotrunk.study.sweep.estimate import estimate, process_seconds, total_seconds
 from cotrunk.study.sweep.spec import Spec
-from cotrunk.study.sweep.sweep import prepare_sweep
+from cotrunk.study.sweep.sweep import open_engine, prepare_sweep
 
 SHARING = "sharing"
 
@@ -49,7 +51,8 @@ def study(arguments: Namespace) -> Document:
     write_identity(folder, identity)
     choices = with_dev_part(chosen, choices, folder)
     failed: list[str] = []
-    outcome = run(chosen, choices, folder, _runner(arguments, failed))
+    with closing(open_engine(arguments.engine, arguments.address)) as engine:
+        outcome = run(chosen, choices, folder, _runner(engine, failed))
     recommended = recommend(outcome.groups) if arguments.name == SHARING else None
     document = _document(outcome, arguments, recommended)
     write_results(folder, document)
@@ -105,13 +108,13 @@ def _choices(arguments: Namespace) -> Choices:
     )
 
 
-def _runner(arguments: Namespace, failed: list[str]) -> RunSweep:
+def _runner(engine: Engine, failed: list[str]) -> RunSweep:
     """Runs one sweep after the other, with the display of `cotrunk sweep`."""
 
     def run_sweep(name: str, spec: Spec, folder: Path) -> None:
         prepared = prepare_sweep(spec, folder)
         say(f"{name}: {plural(len(planned_trials(spec)), 'trial')}")
-        trials = run_watched(prepared, arguments)
+        trials = run_watched(prepared, engine)
         failed.extend(f"{t.run}: {t.error}" for t in trials if t.state == "failed")
 
     return run_sweep
@@ -152,7 +155,8 @@ def _report(outcome: Outcome, folder: Path, recommended: Recommendation | None) 
 def _dry_run(study: Study, specs: dict[str, Spec], folder: Path, *, as_json: bool) -> Document:
     document: Document = {"study": study.name, "sweeps": {}, "seconds": 0.0}
     process = process_seconds()
-    for name, spec in specs.items():
+    for number, (name, spec) in enumerate(specs.items(), 1):
+        say(f"timing the first steps of {name} ({number} of {len(specs)})")
         prepared, trials = prepare_sweep(spec, folder / name), planned_trials(spec)
         found = estimate(prepared, trials, process=process)
         seconds = total_seconds(list(found.seconds.values()), spec.max_concurrent)

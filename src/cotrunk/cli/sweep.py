@@ -3,7 +3,7 @@
 import signal
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +12,20 @@ from cotrunk.cli.terminal.output import Document, print_json, say
 from cotrunk.cli.terminal.signals import handling_signals, hangup, leave_at_once, say_at_once
 from cotrunk.errors import plural
 from cotrunk.learn.run import Interrupt
+from cotrunk.study.sweep.engines.engine import Engine
 from cotrunk.study.sweep.estimate import estimate, process_seconds, total_seconds
 from cotrunk.study.sweep.queue import known_trials
 from cotrunk.study.sweep.spec import read_spec
 from cotrunk.study.sweep.state import Trial
-from cotrunk.study.sweep.sweep import Sweep, default_engine, prepare_sweep, run_prepared
+from cotrunk.study.sweep.sweep import Sweep, open_engine, prepare_sweep, run_prepared
 
 
 def sweep(arguments: Namespace) -> Document:
     prepared = prepare_sweep(read_spec(Path(arguments.file)), Path(arguments.out))
     if arguments.dry_run:
         return _dry_run(prepared, as_json=arguments.json)
-    trials = run_watched(prepared, arguments)
+    with closing(open_engine(arguments.engine, arguments.address)) as engine:
+        trials = run_watched(prepared, engine)
     document: Document = {"trials": [document_of(trial) for trial in trials]}
     if not arguments.json:
         sweeps.show_trials(trials, prepared.spec)
@@ -38,14 +40,13 @@ def sweep(arguments: Namespace) -> Document:
     return document
 
 
-def run_watched(prepared: Sweep, arguments: Namespace) -> list[Trial]:
+def run_watched(prepared: Sweep, engine: Engine) -> list[Trial]:
     """Runs the trials with a display of them; exits if a signal has stopped them."""
     interrupt = Interrupt()
     with _stopping(interrupt), sweeps.watching(prepared) as watch:
         trials = run_prepared(
             prepared,
-            engine=arguments.engine or default_engine(),
-            address=arguments.address,
+            engine=engine,
             interrupt=interrupt,
             on_trial=watch.on_trial,
         )
@@ -67,7 +68,7 @@ def document_of(trial: Trial) -> Mapping[str, Any]:
 
 
 def _dry_run(prepared: Sweep, *, as_json: bool) -> Document:
-    spec, trials = prepared.spec, known_trials(prepared.plan)
+    spec, trials = prepared.spec, known_trials(prepared.order)
     found = estimate(prepared, trials, process=process_seconds())
     states = prepared.read(trials)
     rows = [
@@ -82,7 +83,7 @@ def _dry_run(prepared: Sweep, *, as_json: bool) -> Document:
         for trial, state in zip(trials, states, strict=True)
     ]
     waiting = [state.run.name for state in states if state.state not in ("finished", "stopped")]
-    more = 0 if spec.minutes and not spec.trials else prepared.plan.count - len(trials)
+    more = 0 if spec.minutes and not spec.trials else prepared.order.count - len(trials)
     mean = sum(found.seconds.values()) / len(trials)
     left = [*(found.seconds[name] for name in waiting), *[mean] * more]
     document = {

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from cotrunk.build.checks import read_checked
 from cotrunk.build.prepare import prepare
 from cotrunk.build.train import refuse_force_alone, train_settings, warnings_of
 from cotrunk.cli.outputs import run_folder
@@ -18,8 +19,8 @@ from cotrunk.cli.terminal.signals import (
     say_at_once,
     terminable,
 )
-from cotrunk.config.settings import Settings, read_settings
-from cotrunk.learn.run import Interrupt, Interrupted
+from cotrunk.config.settings import Settings
+from cotrunk.learn.run import Interrupt, Interrupted, Run
 from cotrunk.progress import OnProgress, ProgressUpdate
 from cotrunk.runs.events import Finished, Started
 from cotrunk.runs.folder import RunFolder
@@ -28,7 +29,7 @@ from cotrunk.runs.folder import RunFolder
 def train(arguments: Namespace) -> Document:
     path = Path(arguments.config)
     refuse_force_alone(force=arguments.force, resume=arguments.resume)
-    settings = read_settings(path, arguments.set, unset=arguments.unset)
+    settings = read_checked(path, arguments.set, unset=arguments.unset)
     out = run_folder(arguments)
     if arguments.dry_run:
         return _dry_run(settings, path.parent, out, arguments)
@@ -49,11 +50,20 @@ def _dry_run(settings: Settings, base: Path, out: Path, arguments: Namespace) ->
     with terminable(), progress.counting() as counter:
         run = prepare(settings, base, out, on_progress=counter)
     _say(run.notes, [*run.warnings, *map(str, run.findings)])
-    sampling = [plan for stream in run.streams for plan in stream.plans]
-    document = {"parameters": run.parameters, "steps": run.steps, "sampling": sampling}
+    document = {"parameters": run.parameters, "steps": run.steps, "sampling": _sampling(run)}
     if not arguments.json:
         tables.show_dry_run(document)
     return document
+
+
+def _sampling(run: Run) -> list[Document]:
+    """The epochs of all stages, as far as their steps go."""
+    starts, several = (0, *run.ends), len(run.streams) > 1
+    return [
+        ({"stage": number + 1} if several else {}) | dict(plan)
+        for number, stream in enumerate(run.streams)
+        for plan in stream.plans_until(starts[number + 1] - starts[number])
+    ]
 
 
 def train_into(
@@ -97,9 +107,9 @@ def _stopped(finished: Finished, started: Started) -> str:
     saved = any(RunFolder(finished.folder).checkpoints.glob("step-*"))
     after = "continues from here" if saved else "starts over, because there is no checkpoint"
     return (
-        f"train.max_seconds = {started.max_seconds:g} stopped it after step {finished.step} of "
-        f"{finished.steps}; --resume {after}, for {started.max_seconds:g} seconds more or as "
-        "--set train.max_seconds=... says"
+        f"stopped by train.max_seconds = {started.max_seconds:g} after step {finished.step} of "
+        f"{finished.steps}; --resume {after}, for another {started.max_seconds:g} seconds or as "
+        "set with --set train.max_seconds=N"
     )
 
 
@@ -153,6 +163,8 @@ def interruptible(run: RunFolder, interrupt: Interrupt) -> Iterator[None]:
         try:
             yield
         except Interrupted as stopped:
+            for note in getattr(stopped, "__notes__", ()):
+                say(f"warning: {note}")
             saved = any(run.checkpoints.glob("step-*"))
             after = "continues from here" if saved else "starts over: no step was finished"
             say(f"stopped; --resume {after}")

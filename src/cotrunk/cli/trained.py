@@ -1,9 +1,7 @@
 """Loads the trained run of ``evaluate``, ``predict`` and ``export``."""
 
-import re
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 from cotrunk.build.load import load_model
@@ -40,19 +38,3 @@ def refuse_encoding(name: str) -> None:
     """Of --encoding."""
     if why := wrong_encoding(name):
         raise UserError(f"--encoding {name}: {why}")
-
-
-@contextmanager
-def naming_the_option() -> Iterator[None]:
-    """Errors name the option of the command instead of the config key."""
-    try:
-        yield
-    except UserError as error:
-        raise UserError(*map(_by_option, error.lines)) from None
-
-
-def _by_option(line: str) -> str:
-    for setting in ("set sparse_labels = true or skip_bad_rows = true", "set skip_bad_rows = true"):
-        line = line.replace(setting, "give --skip-bad-rows")
-    line = re.sub(r'set encoding = "(.*?)"', r"give --encoding \1", line)
-    return line.replace("set encoding to", "set --encoding to")

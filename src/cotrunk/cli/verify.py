@@ -1,4 +1,4 @@
-"""``cotrunk verify``: whether every file of a run is what was recorded of it."""
+"""``cotrunk verify``: checks that every file of a run matches its recorded hash."""
 
 from argparse import Namespace
 from dataclasses import asdict

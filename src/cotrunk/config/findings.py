@@ -1,5 +1,7 @@
 """What pydantic found wrong, in the words of a config: each line with its key and the rule."""
 
+import re
+from collections.abc import Sequence
 from typing import Any, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -11,6 +13,25 @@ from cotrunk.config.renamed import new_name
 from cotrunk.errors import did_you_mean
 from cotrunk.kinds import KINDS
 
+FOREIGN = {
+    "weight_decay": "train.decay",
+    "learning_rate": "train.lr",
+    "per_device_train_batch_size": "train.batch",
+    "batch_size": "train.batch",
+    "num_train_epochs": "train.epochs",
+    "num_epochs": "train.epochs",
+    "warmup_ratio": "train.warmup",
+    "max_grad_norm": "train.clip",
+    "gradient_accumulation_steps": "train.accumulate",
+    "lr_scheduler_type": "train.schedule",
+    "optim": "train.optimizer",
+    "model": "encoder.weights",
+    "model_name": "encoder.weights",
+    "model_name_or_path": "encoder.weights",
+    "max_length": "encoder.max_tokens",
+    "max_seq_length": "encoder.max_tokens",
+}
+"""What other tools call our settings."""
 NAME = r"^[A-Za-z][A-Za-z0-9_-]*$"
 DEVICE = r"^(auto|cpu|mps|cuda(:[0-9]{1,3})?)$"
 
@@ -24,15 +45,14 @@ def findings(
     kinds: Kinds = KINDS,
 ) -> dict[Keys, str]:
     """Error messages by the keys they are about; ``above`` is the table that ``root`` describes."""
-    lines: dict[Keys, str] = {}
+    found: dict[Keys, str] = {}
+    rules: dict[Keys, list[str]] = {}  # pydantic reports each arm of a union
     for details in error.errors(include_url=False):
         keys = _path(details, raw)
-        found, needed = _finding(keys, details, root, above, kinds)
-        # pydantic reports each arm of a union: join them in one line.
-        before = lines.get(keys)
-        name = ".".join(keys) or "the file"
-        lines[keys] = f"{before}, or {needed}" if before else f"{name}{found}{needed}"
-    return lines
+        what, needed = _finding(keys, details, root, above, kinds)
+        found.setdefault(keys, f"{'.'.join(keys) or 'the file'}{what}")
+        rules.setdefault(keys, []).append(needed)
+    return {keys: what + any_of(rules[keys]) for keys, what in found.items()}
 
 
 def _path(details: ErrorDetails, raw: dict[str, Any]) -> Keys:
@@ -61,6 +81,9 @@ def _finding(
         known = _keys(path[:-1], root)
         tables = [f"{key}.{path[0]}" for key in known if path[0] in _keys((key,), root)]
         near = f"; did you mean {tables[0]!r}?" if tables and len(path) == 1 else ""
+        if path[-1] in FOREIGN and len(path) < 3:
+            meant = FOREIGN[path[-1]].removeprefix(above or f"{path[0]}.")
+            near = f"; did you mean {meant!r}?"
         hint = near or did_you_mean(path[-1], known) or f"; known: {', '.join(known)}"
         return " is not a setting", hint
     if details["type"] == "missing":
@@ -100,9 +123,30 @@ def rule(details: ErrorDetails) -> str:
     if details["type"] == "literal_error":
         names = [name.strip(" '") for name in context["expected"].replace(" or ", ",").split(",")]
         hint = did_you_mean(str(details["input"]), names)
-        return f"must be one of {', '.join(name for name in names if name)}{hint}"
+        listed = [name for name in names if name]
+        one_of = f'"{listed[0]}"' if len(listed) == 1 else f"one of {', '.join(listed)}"
+        return f"must be {one_of}{hint}"
     said = RULES.get(details["type"])
     return said.format(**context) if said else details["msg"][0].lower() + details["msg"][1:]
+
+
+HINT = re.compile(r"; did you mean '[^']*'\?")
+
+
+def any_of(rules: Sequence[str]) -> str:
+    """Rules of which one must hold, as one sentence; a suggestion is its end."""
+    alternatives = list(dict.fromkeys(HINT.sub("", each) for each in rules))
+    hints = list(dict.fromkeys(hint for each in rules for hint in HINT.findall(each)))
+    if all(each.startswith("must be ") for each in alternatives):
+        alternatives = [each.removeprefix("must be ") for each in alternatives]
+        alternatives[0] = f"must be {alternatives[0]}"
+    *others, last = alternatives
+    return (f"{', '.join(others)}, or {last}" if others else last) + "".join(hints[:1])
+
+
+def explain(found: Sequence[ErrorDetails]) -> str:
+    """All that is wrong with one value."""
+    return any_of(list(map(rule, found)))
 
 
 def _why_needed(key: str, kinds: Kinds) -> str:

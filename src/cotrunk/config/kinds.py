@@ -1,8 +1,9 @@
 """Checks the config keys that a task's kind defines: the fields of its class."""
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields
+from functools import cache
 from typing import Any, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -13,19 +14,35 @@ from cotrunk.errors import did_you_mean
 from cotrunk.kinds import Kind
 
 Kinds = Mapping[str, type[Kind]]
+Explain = Callable[[Sequence[ErrorDetails]], str]
+"""What pydantic found wrong with a value, as one sentence."""
 STRICT = ConfigDict(strict=True, allow_inf_nan=False)
 
 
 def make_kind(kind: type[Kind], options: Mapping[str, Any]) -> Kind:
     """A kind from checked options; missing ones keep their defaults."""
-    hints = get_type_hints(kind)
     return kind(
         **{
-            name: TypeAdapter(hints[name], config=STRICT).validate_python(_tuples(value))
+            name: _checked(kind, name, value)
             for name, value in options.items()
             if value is not None
         }
     )
+
+
+def _checked(kind: type[Kind], name: str, value: Any) -> Any:
+    adapter = _adapter(kind, name)  # type: ignore[arg-type]  # mypy takes the hash of instances
+    return adapter.validate_python(_tuples(value))
+
+
+@cache
+def _adapter(kind: Any, name: str) -> TypeAdapter[Any]:
+    return TypeAdapter(_hints(kind)[name], config=STRICT)
+
+
+@cache
+def _hints(kind: Any) -> Mapping[str, Any]:
+    return get_type_hints(kind)
 
 
 def kind_findings(
@@ -33,7 +50,7 @@ def kind_findings(
     kinds: Kinds,
     *,
     common: Collection[str],
-    explain: Callable[[ErrorDetails], str],
+    explain: Explain,
 ) -> dict[Keys, str]:
     """Errors in the kinds of raw tasks and in their keys; ``common`` keys are checked elsewhere."""
     tasks = raw.get("tasks")
@@ -44,6 +61,9 @@ def kind_findings(
         lines = _wrong_text(entry, kinds)
         if isinstance(entry.get("kind"), str):
             lines |= _findings_of(entry, kinds, common, explain)
+        for key in ("text", "label"):  # not missing if they are only misspelt
+            if any(line.endswith(f"did you mean {key!r}?") for line in lines.values()):
+                lines.pop(key, None)
         for key, line in lines.items():
             found["tasks", str(name), key] = f"tasks.{name}.{line}"
     return found
@@ -76,25 +96,39 @@ def _findings_of(
     entry: Mapping[str, Any],
     kinds: Kinds,
     common: Collection[str],
-    explain: Callable[[ErrorDetails], str],
+    explain: Explain,
 ) -> dict[str, str]:
     """Errors by key; each line starts with its key."""
     if entry["kind"] not in kinds:
         word = entry["kind"].lower()
         meant = [name for name, kind in kinds.items() if word in kind.also_called]
         hint = f"; did you mean {meant[0]!r}?" if meant else did_you_mean(word, kinds)
-        return {"kind": f"kind = {entry['kind']!r}: must be one of {', '.join(kinds)}{hint}"}
+        wrong = {"kind": f"kind = {entry['kind']!r}: must be one of {', '.join(kinds)}{hint}"}
+        every = {*common, *(field.name for kind in kinds.values() for field in fields(kind))}
+        unknown = [key for key in entry if key not in every]
+        return wrong | {key: f"{key} is not a setting{_hint(key, common)}" for key in unknown}
     kind = kinds[entry["kind"]]
     known = [field.name for field in fields(kind)]
     options = {key: value for key, value in entry.items() if key not in common}
+    listed = [*common, *(field.name for field in fields(kind) if not field.metadata.get("hidden"))]
     lines = {
-        key: f"{key} is not a setting{_hint(key, [*common, *known])}"
+        key: _of_another(key, entry["kind"], kinds) or f"{key} is not a setting{_hint(key, listed)}"
         for key in options
         if key not in known
     }
     lines |= _wrong_label(entry, kind)
     wrong = _wrong_values(kind, {k: v for k, v in options.items() if k in known}, explain)
     return lines | wrong
+
+
+def _of_another(key: str, kind: str, kinds: Kinds) -> str:
+    """What to say of a setting that only other kinds have; "" if none has it."""
+    having = [name for name, other in kinds.items() if key in [f.name for f in fields(other)]]
+    if not having:
+        return ""
+    *others, last = having
+    those = f"{', '.join(others)} and {last} have" if others else f"{last} has"
+    return f"{key}: kind {kind} has no {key}; {those}"
 
 
 def _hint(key: str, known: Collection[str]) -> str:
@@ -116,16 +150,16 @@ def _wrong_label(entry: Mapping[str, Any], kind: type[Kind]) -> dict[str, str]:
 def _wrong_values(
     kind: type[Kind],
     options: Mapping[str, Any],
-    explain: Callable[[ErrorDetails], str],
+    explain: Explain,
 ) -> dict[str, str]:
-    hints, lines = get_type_hints(kind), {}
+    lines = {}
     for key, value in options.items():
         try:
             if value is not None:
-                TypeAdapter(hints[key], config=STRICT).validate_python(_tuples(value))
+                _checked(kind, key, value)
         except ValidationError as error:
-            rules = dict.fromkeys(explain(one) for one in error.errors(include_url=False))
-            lines[key] = f"{key} = {_shown(value)}: {', or '.join(rules)}"
+            rule = explain(error.errors(include_url=False))
+            lines[key] = f"{key} = {_shown(value)}: {rule}"
     if lines:
         return lines
     try:

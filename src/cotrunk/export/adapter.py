@@ -54,7 +54,7 @@ def write_adapter(network: Network, task: str, folder: Path) -> None:
 
 def refuse_without_adapters(network: Network) -> None:
     if not network.plan.acting("inside"):
-        raise UserError("--keep-lora: the run has no low-rank adapters; leave it out")
+        raise UserError("--keep-lora: the run has no low-rank adapters; remove the option")
 
 
 def _module(shape: Shape, depth: int, name: LinearMap) -> str:

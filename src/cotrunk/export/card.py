@@ -66,11 +66,12 @@ def licence_of(weights: str, base: Path) -> str | None:
 
 
 def _licence_text(weights: str, licence: str | None) -> str:
+    yours = "Your data may have licence terms as well."
     if weights.startswith("random:"):
-        return "The encoder started from random weights, so only your data matters."
+        return "The encoder started from random weights, so only the licence of your data applies."
     if licence is None:
-        return f"Not known: see where `{weights}` was published. Your data may have terms, too."
-    return f"The weights `{weights}` are under {licence}. Your data may have terms, too."
+        return f"Not known: see where `{weights}` was published. {yours}"
+    return f"The weights `{weights}` are under {licence}. {yours}"
 
 
 def _sections(
@@ -121,5 +122,6 @@ def _limits(documents: Mapping[str, Any]) -> list[str]:
     longest = documents["settings"]["encoder"]["max_tokens"]
     return [
         f"Texts are cut after {longest} tokens.",
-        "It was scored on rows like those it was trained on; other texts may score less.",
+        "Scores were measured on rows similar to the training data; expect lower scores on other "
+        "texts.",
     ]

@@ -70,6 +70,6 @@ def largest_difference(ours: np.ndarray, theirs: np.ndarray) -> float:
 def refuse_difference(task: str, library: str, checked: CheckRows, difference: float) -> None:
     if difference > TOLERANCE:
         raise RuntimeError(
-            f"task {task}: {library} computes other outputs than the run (difference "
+            f"task {task}: {library} computes different outputs from the run (difference "
             f"{difference:.2g} on {checked.what}), so nothing was written; please report this"
         )

@@ -1,4 +1,4 @@
-"""A run's tasks in the format of another library, checked there before they are in place."""
+"""A run's tasks in the format of another library, checked there before they are put in place."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -62,7 +62,7 @@ class Exported:
 
 
 def export(model: Model, request: Request) -> list[Exported]:
-    """Write the tasks of a request; refuses all that the format cannot hold at once."""
+    """Write the tasks of a request; reports everything that the format cannot represent at once."""
     if request.keep_lora:
         refuse_without_adapters(model.network)
     _refuse_unfit(model, request)
@@ -79,7 +79,7 @@ def _refuse_unfit(model: Model, request: Request) -> None:
     wrong = []
     for task in request.tasks:
         if not model.network.tasks[task].labels.can_answer:
-            wrong.append(f"task {task}: makes no predictions, it is only trained on")
+            wrong.append(f"task {task}: is only for training and makes no predictions")
         elif reason := _reason_against(model, task, request.to):
             wrong.append(f"task {task}: {reason}{_formats_that_can(model, task, request.to)}")
     if wrong:
@@ -87,7 +87,7 @@ def _refuse_unfit(model: Model, request: Request) -> None:
 
 
 def _reason_against(model: Model, task: str, to: Format) -> str:
-    """Why a format cannot hold a task, or ""."""
+    """Why a format cannot represent a task, or ""."""
     makers: dict[Format, Callable[[Model, str], object]] = {
         "transformers": as_classifier,
         "sentence-transformers": as_chain,

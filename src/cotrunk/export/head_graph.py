@@ -1,6 +1,6 @@
 """The heads of a network as an ONNX graph, above the encoder's.
 
-A task that encodes the two texts of a pair apart reads all first texts in the first half of the
+A task that encodes a pair's texts separately reads all first texts in the first half of the
 batch, and all second ones in the other half; one that reads pairs in both orders likewise.
 """
 

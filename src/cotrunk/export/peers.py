@@ -18,8 +18,8 @@ def refuse_missing(to: Format, *more: str) -> None:
     missing = [name for name in (*PACKAGES[to], *more) if find_spec(name) is None]
     if missing:
         raise UserError(
-            f"--to {to}: checks the export with the package {missing[0]}, which is not "
-            'installed; run: pip install "cotrunk[export]"'
+            f"--to {to} needs the package {missing[0]} to check the export; "
+            'run: pip install "cotrunk[export]"'
         )
 
 

@@ -1,6 +1,6 @@
 """A task as a folder of sentence-transformers: a chain of modules, written as its own files.
 
-Single texts, and pairs whose texts are encoded apart, become a SentenceTransformer, which gives the
+Single texts, and pairs encoded separately, become a SentenceTransformer, which gives the
 vector that the head reads. Joined pairs become a CrossEncoder, which gives the task's outputs.
 """
 

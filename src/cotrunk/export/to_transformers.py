@@ -159,14 +159,14 @@ def refuse_unjoined(model: Model, task: str) -> None:
     """A pair must be one sequence, read once."""
     form, plan = model.pair_formats[task], model.network.head_plans[task]
     if form.texts == 2 and not form.joined:
-        raise UserError(f'it encodes the two texts of a pair apart (pair = "{plan.pair}")')
+        raise UserError(f'it encodes the two texts of a pair separately (pair = "{plan.pair}")')
     if form.texts == 2 and form.swapped:
         raise UserError("it reads every pair in both orders (swap = true)")
 
 
 def _holds_only(library_class: str, shape: Shape, found: str) -> str:
     needed = NEEDS[shape.family].format(shape.width)
-    return f"{library_class} holds only {needed}; found {found}"
+    return f"{library_class} supports only {needed}; found {found}"
 
 
 def _named(names: Sequence[str], steps: Sequence[Step]) -> dict[str, Tensor]:

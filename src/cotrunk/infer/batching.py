@@ -45,24 +45,10 @@ def outputs(
     done, what = 0, f"answering {', '.join(tasks)}"
     device = next(network.parameters()).device
 
-    @torch.inference_mode()
     def answer(chosen: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray | None]:
         rows = load(chosen)
-        marks = None
-        if rows.sites is not None:
-            marks = visible_sites(template, rows, pair_format)
-            rows = rows.at_sites(marks)
-        text, index = pack_rows(template, rows.pieces, pair_format, rows.sites)
-        out = network(text.to(device), index.to(device), tasks, NO_DROPOUT)
-        target = torch.from_numpy(rows.target).to(device)
-        kept = {
-            task: network.tasks[task].labels.evidence(out[task].float(), target).cpu().numpy()
-            for task in tasks
-        }
-        if marks is None:
-            return kept, None
-        counts = np.fromiter(map(len, marks), np.int64, len(marks))
-        return {task: _spread(kept[task], np.concatenate(marks)) for task in tasks}, counts
+        kept = outputs_of_batch(network, rows, pair_format, template, tasks)
+        return kept, None if rows.sites is None else rows.units_R
 
     with closing(by_batch(answer, tokens, device)) as batches:
         for chosen, (kept, counts) in batches:
@@ -71,6 +57,32 @@ def outputs(
             done += len(chosen)
             on_progress(ProgressUpdate(what, len(chosen), done / len(tokens)))
     return {task: found[task].in_order(network.tasks[task].outputs) for task in tasks}
+
+
+@torch.inference_mode()
+def outputs_of_batch(
+    network: Network,
+    rows: LoadedRows,
+    pair_format: PairFormat,
+    template: Template,
+    tasks: Sequence[str],
+) -> dict[str, np.ndarray]:
+    """The evidence of each task for rows that fit in one batch; NaN for truncated sites."""
+    device = next(network.parameters()).device
+    marks = None
+    if rows.sites is not None:
+        marks = visible_sites(template, rows, pair_format)
+        rows = rows.at_sites(marks)
+    text, index = pack_rows(template, rows.pieces, pair_format, rows.sites)
+    out = network(text.to(device), index.to(device), tasks, NO_DROPOUT)
+    target = torch.from_numpy(rows.target).to(device)
+    kept = {
+        task: network.tasks[task].labels.evidence(out[task].float(), target).cpu().numpy()
+        for task in tasks
+    }
+    if marks is None:
+        return kept
+    return {task: _spread(kept[task], np.concatenate(marks)) for task in tasks}
 
 
 def _spread(values: np.ndarray, mark_N: np.ndarray) -> np.ndarray:

@@ -58,7 +58,7 @@ class Predictor:
         """
         _refuse_unknown(task, self.tasks)
         if not self.tasks[task].labels.can_answer:
-            raise UserError(f"task {task} is only for training: it makes no predictions")
+            raise UserError(f"task {task} is only for training and makes no predictions")
         rows = dict(enumerate(_listed(texts, "predict(task, [text])")))
         return self.answer_rows([task], _checked(self.tasks[task], rows))[task]
 
@@ -100,7 +100,7 @@ class Predictor:
         wrong = {n: fault for n, (text,) in enumerate(rows) if (fault := text_fault(text, "text"))}
         _refuse_faults([f"texts[{number}]: {fault}" for number, fault in wrong.items()])
         chosen = task_to_embed(self.model, task)
-        return embed(self.model, list(self._read(rows, words=False).pieces), chosen)
+        return embed(self.model, list(self.read(rows, words=False).pieces), chosen)
 
     def answer_rows(
         self, tasks: Sequence[str], rows: Sequence[tuple[Text, ...]]
@@ -115,7 +115,7 @@ class Predictor:
         """The outputs of several tasks, as of ``answer_rows``, and the words of each row."""
         network, template = self.model.network, self.model.template
         words = self.tasks[tasks[0]].labels.reads_words
-        read = self._read(rows, words=words)
+        read = self.read(rows, words=words)
         found: dict[str, np.ndarray] = {}
         for pair_format, alike in _by_pair_format(tasks, self.model.pair_formats).items():
             tokens = row_tokens(read.pieces, pair_format, template)
@@ -134,7 +134,8 @@ class Predictor:
                 answers = {task: found[task][number] for task in tasks}
                 yield Answered(example.line, example.id, answers)
 
-    def _read(self, rows: Sequence[tuple[Text, ...]], *, words: bool) -> LoadedRows:
+    def read(self, rows: Sequence[tuple[Text, ...]], *, words: bool) -> LoadedRows:
+        """The token ids of rows; ``words``: their texts are lists of words."""
         texts = [BETWEEN_WORDS.join(t) if words else t for row in rows for t in row]
         each = len(rows[0]) if rows else 1
         read = encode(self.tokenise, texts, each, words=words)  # type: ignore[arg-type]

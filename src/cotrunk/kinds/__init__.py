@@ -2,13 +2,13 @@
 
 from cotrunk.kinds.binary import Binary
 from cotrunk.kinds.classes import Classes
-from cotrunk.kinds.kind import CERTAINTY, Answer, Kind, Loss, WordError, by_row
+from cotrunk.kinds.kind import CERTAINTY, Answer, Kind, LabelError, Loss, WordError, by_row
 from cotrunk.kinds.mlm import MaskedWords
 from cotrunk.kinds.multilabel import Multilabel
 from cotrunk.kinds.score import Scores
 from cotrunk.kinds.tags import Tags
 
-__all__ = ["CERTAINTY", "KINDS", "Answer", "Kind", "Loss", "WordError", "by_row"]
+__all__ = ["CERTAINTY", "KINDS", "Answer", "Kind", "LabelError", "Loss", "WordError", "by_row"]
 
 KINDS: dict[str, type[Kind]] = {
     "classes": Classes,

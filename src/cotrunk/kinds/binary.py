@@ -1,5 +1,7 @@
 """Labels 0 and 1, or two words for them."""
 
+from __future__ import annotations
+
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,12 +9,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-import numpy as np
-
+from cotrunk import late_numpy as np
 from cotrunk.errors import shown
 from cotrunk.kinds import outcomes
-from cotrunk.kinds.kind import CERTAINTY, Answer, Kind, Loss, by_row, mean_of_seen, number_of
+from cotrunk.kinds.kind import CERTAINTY, Answer, Kind, Loss, by_row, mean_of_seen
 from cotrunk.kinds.metrics import F1, Metric, class_counts, class_metrics
+from cotrunk.kinds.outcomes import DrawnAs
 from cotrunk.kinds.threshold import (
     DEV_F1,
     EVEN,
@@ -24,6 +26,7 @@ from cotrunk.kinds.threshold import (
     mean_thresholds,
 )
 from cotrunk.kinds.weights import ClassWeights, balanced, check_weights
+from cotrunk.numbers import number_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -43,6 +46,7 @@ class Binary(Kind):
 
     also_called: ClassVar[tuple[str, ...]] = ("bool", "boolean", "yes-no")
     activation: ClassVar[Literal["softmax", "sigmoid", "none"]] = "sigmoid"
+    drawn_as: ClassVar[DrawnAs] = "probability"
     losses: ClassVar[tuple[str, ...]] = ("binary-cross-entropy", "probability-mse")
     smoothed_losses: ClassVar[tuple[str, ...]] = ("binary-cross-entropy",)
     minbert_headers: ClassVar[Mapping[int, str]] = {
@@ -143,20 +147,20 @@ class Binary(Kind):
             return partial(probability_mse, weight=weight)
         return partial(binary_cross_entropy, smoothing=smoothing, weight=weight)
 
-    def unit_weights(self, target: "Tensor") -> "Tensor | None":
+    def unit_weights(self, target: Tensor) -> Tensor | None:
         if not isinstance(self.class_weights, tuple):
             return None
         return target.new_tensor(self.class_weights)[target.long()]
 
-    def divergence(self, a_NO: "Tensor", b_NO: "Tensor") -> "Tensor":
+    def divergence(self, a_NO: Tensor, b_NO: Tensor) -> Tensor:
         """``KL(a|b) + KL(b|a)`` of two outcomes: (p - q)(a - b) of the logits."""
         apart_N = a_NO[:, 0].sigmoid() - b_NO[:, 0].sigmoid()
         return apart_N * (a_NO[:, 0] - b_NO[:, 0])
 
-    def probabilities(self, logit_NO: "Tensor") -> "Tensor":
+    def probabilities(self, logit_NO: Tensor) -> Tensor:
         return logit_NO.sigmoid()
 
-    def probe_targets(self, unit: "Tensor") -> "Tensor":
+    def probe_targets(self, unit: Tensor) -> Tensor:
         return (unit * 2).floor()
 
     def unreachable(self, low: float, high: float) -> tuple[str, str] | None:

@@ -1,20 +1,23 @@
 """One of several classes."""
 
+from __future__ import annotations
+
 import json
 import math
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-import numpy as np
-
+from cotrunk import late_numpy as np
 from cotrunk.errors import did_you_mean, shown
 from cotrunk.kinds import outcomes
-from cotrunk.kinds.kind import CERTAINTY, Answer, Kind, Loss, by_row, mean_of_seen, number_of
+from cotrunk.kinds.kind import CERTAINTY, Answer, Kind, Loss, by_row, mean_of_seen
 from cotrunk.kinds.metrics import Metric, class_counts, class_metrics, f1_of_counts
 from cotrunk.kinds.weights import ClassWeights, balanced, check_weights
+from cotrunk.numbers import number_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -24,7 +27,7 @@ LISTED = 20
 NAME = "_name"
 """Ends the column of an answer with the name of a class, if it is not the label itself."""
 WHOLE = re.compile(r"0|-?[1-9]\d{0,17}", re.ASCII)
-SMALLEST = float(np.finfo(np.float64).tiny)
+SMALLEST = sys.float_info.min
 """Of a probability, so that its logarithm is finite."""
 
 
@@ -50,7 +53,7 @@ class Classes(Kind):
     minbert_headers: ClassVar[Mapping[int, str]] = {1: "Predicted_Sentiment"}
 
     classes: int | tuple[str, ...] | dict[str, str] = ()
-    file_labels: tuple[str, ...] = ()
+    file_labels: tuple[str, ...] = field(default=(), metadata={"hidden": True})
     metric: Literal["accuracy", "macro-f1", "mcc"] = "accuracy"
     class_weights: ClassWeights = None
 
@@ -118,20 +121,20 @@ class Classes(Kind):
         weight = self.class_weights if isinstance(self.class_weights, tuple) else None
         return partial(cross_entropy, smoothing=smoothing, weight=weight)
 
-    def unit_weights(self, target: "Tensor") -> "Tensor | None":
+    def unit_weights(self, target: Tensor) -> Tensor | None:
         if not isinstance(self.class_weights, tuple):
             return None
         return target.new_tensor(self.class_weights)[target.long()]
 
-    def divergence(self, a_NO: "Tensor", b_NO: "Tensor") -> "Tensor":
+    def divergence(self, a_NO: Tensor, b_NO: Tensor) -> Tensor:
         """``KL(a|b) + KL(b|a)``, which is ``sum (p - q)(log p - log q)``, so never below 0."""
         log_p_NO, log_q_NO = a_NO.log_softmax(1), b_NO.log_softmax(1)
         return ((log_p_NO.exp() - log_q_NO.exp()) * (log_p_NO - log_q_NO)).sum(1)
 
-    def probabilities(self, logit_NO: "Tensor") -> "Tensor":
+    def probabilities(self, logit_NO: Tensor) -> Tensor:
         return logit_NO.softmax(-1)
 
-    def probe_targets(self, unit: "Tensor") -> "Tensor":
+    def probe_targets(self, unit: Tensor) -> Tensor:
         return (unit * self.outputs).floor()
 
     def unreachable(self, low: float, high: float) -> tuple[str, str] | None:

@@ -1,15 +1,17 @@
 """Everything there is to say about the answers of a task: all metrics, and each class."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
-
+from cotrunk import late_numpy as np
 from cotrunk.kinds.kind import Kind
 from cotrunk.kinds.outcomes import ClassScore, Confusion
 from cotrunk.kinds.reliability import Reliability, reliability
+from cotrunk.kinds.units import by_row
 
 
 @dataclass(frozen=True)
@@ -53,10 +55,35 @@ def detail_of(
         name: metric.value(predicted, gold) for name, metric in kind.further_metrics().items()
     }
     sure = kind.certainty(output, target)
+    constant = {} if found.baseline is None else {found.metric: found.baseline}
     return Detail(
         metrics=found.more | further,
-        constant=kind.baselines(target),
+        constant=constant | kind.baselines(target),
         classes=tuple(kind.class_scores(output, target, counts=counts)),
         confusion=kind.confusion(output, target),
         calibration=None if sure is None else reliability(sure),
     )
+
+
+@dataclass(frozen=True)
+class WorstRow:
+    """A row that is answered wrong: its number, both labels and the error."""
+
+    row: int
+    label: Any
+    prediction: Any
+    error: float
+
+
+def worst_rows(
+    kind: Kind, output: np.ndarray, target: np.ndarray, *, counts: np.ndarray | None, most: int
+) -> list[WorstRow]:
+    """The wrong rows with the largest errors, worst first."""
+    error = kind.errors(output, target, counts=counts)
+    predicted = by_row(kind.predict_labels(output), counts)
+    gold = by_row(kind.shaped(target), counts)
+    differs = [not np.array_equal(one, other) for one, other in zip(predicted, gold, strict=True)]
+    wrong = np.isfinite(error) & np.array(differs, bool)
+    order = np.argsort(-error, kind="stable")
+    worst = order[wrong[order]][:most].tolist()
+    return [WorstRow(row, gold[row], predicted[row], float(error[row])) for row in worst]

@@ -3,13 +3,14 @@
 Shapes: S sentences; the last axis of 3 counts correct, predicted and gold entities.
 """
 
+from __future__ import annotations
+
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-
+from cotrunk import late_numpy as np
 from cotrunk.kinds.influence import OverRows, jackknife
 from cotrunk.kinds.spans import spans
 

@@ -5,11 +5,13 @@ need no resampling. Influences are jackknife values, ``(n - 1) (mean - value wit
 (Tukey 1958; Efron and Stein 1981). Shapes: N rows, k sums, K classes.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
+from cotrunk import late_numpy as np
 
 Scale = Literal["share", "unit", "correlation", "contrast"]
 """A share of rows, another score in 0..1, a score in -1..1, a weighted sum without limits."""

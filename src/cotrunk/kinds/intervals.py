@@ -1,9 +1,10 @@
 """95 % intervals of scores, from the influences of their rows."""
 
+from __future__ import annotations
+
 import math
 
-import numpy as np
-
+from cotrunk import late_numpy as np
 from cotrunk.kinds.influence import OverRows, Scale
 
 FEWEST = 4

@@ -1,22 +1,21 @@
 """What a kind of task defines: how labels are read, trained on, scored and printed."""
 
+from __future__ import annotations
+
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-import numpy as np
-
+from cotrunk import late_numpy as np
 from cotrunk.kinds.influence import OverRows
 from cotrunk.kinds.masking import Vocabulary
 from cotrunk.kinds.metrics import Metric, Score, measure
-from cotrunk.kinds.outcomes import Certainty, ClassScore, Confusion
+from cotrunk.kinds.outcomes import Certainty, ClassScore, Confusion, DrawnAs
 from cotrunk.kinds.rows import LoadedRows
 from cotrunk.kinds.units import by_row as by_row
 from cotrunk.kinds.units import mean_by_row as mean_by_row
 from cotrunk.kinds.units import mean_of_seen as mean_of_seen
-from cotrunk.numbers import exact_float
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -25,9 +24,6 @@ Loss = Callable[["Tensor", "Tensor"], "Tensor"]
 """(outputs_NO, flat targets) -> loss per row or site."""
 
 CERTAINTY = "_probability"
-# Stricter than float(), which also accepts "1_000", "nan" and the digits of other scripts.
-NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
-LONGEST_NUMBER = 100
 
 
 @dataclass(frozen=True)
@@ -42,11 +38,19 @@ class Answer:
     more: Mapping[str, object] = field(default_factory=dict)
 
 
-class WordError(ValueError):
+class LabelError(ValueError):
+    """A wrong label that needs another fix than most."""
+
+    def __init__(self, reason: str, *, fix: str = "") -> None:
+        super().__init__(reason)
+        self.fix = fix
+
+
+class WordError(LabelError):
     """A label is wrong at a word, counted from 1."""
 
-    def __init__(self, word: int, reason: str) -> None:
-        super().__init__(f"word {word}: {reason}")
+    def __init__(self, word: int, reason: str, *, fix: str = "") -> None:
+        super().__init__(f"word {word}: {reason}", fix=fix)
         self.word = word
 
 
@@ -87,9 +91,10 @@ class Kind:
     change_is: ClassVar[Literal["share", "distance"]] = "share"
     activation: ClassVar[Literal["softmax", "sigmoid", "none"]] = "none"
     """The function of ``probabilities``, for other programs."""
+    drawn_as: ClassVar[DrawnAs] = "bars"
     minbert_headers: ClassVar[Mapping[int, str]] = {}
     """The course's header by the number of texts: CFIMDB is binary, but about sentiment."""
-    not_read: ClassVar[tuple[str, ...]] = ("metric", "class_weights", "threshold")
+    not_read: ClassVar[tuple[str, ...]] = ("metric", "class_weights", "threshold", "loss_scale")
     """Fields that do not affect how labels are read, so cached targets stay valid."""
 
     @property
@@ -113,7 +118,7 @@ class Kind:
         return None
 
     @property
-    def of_unit(self) -> "Kind":
+    def of_unit(self) -> Kind:
         """The kind of one unit's label: that of a single word, if a row has one per word."""
         return self
 
@@ -161,11 +166,15 @@ class Kind:
     def fitted(self, raw_labels: Iterable[object]) -> Self:  # noqa: ARG002
         return self
 
+    def scaled_to(self, target: np.ndarray) -> Self:  # noqa: ARG002
+        """The kind with a loss in the scale of the train targets; a network does not need it."""
+        return self
+
     def worded(self, raw_labels: Iterable[object]) -> Self:  # noqa: ARG002
         """The kind with the words of the training file for its labels, to answer in them."""
         return self
 
-    def bound(self, vocabulary: Vocabulary) -> "Kind":  # noqa: ARG002
+    def bound(self, vocabulary: Vocabulary) -> Kind:  # noqa: ARG002
         """The kind with what it needs to know about the tokenizer."""
         return self
 
@@ -195,15 +204,15 @@ class Kind:
     def make_loss(self, name: str, smoothing: float) -> Loss:
         raise NotImplementedError
 
-    def unit_weights(self, target: "Tensor") -> "Tensor | None":  # noqa: ARG002
+    def unit_weights(self, target: Tensor) -> Tensor | None:  # noqa: ARG002
         """The weight of each unit, for a weighted mean loss; None means 1 each."""
         return None
 
-    def divergence(self, a_NO: "Tensor", b_NO: "Tensor") -> "Tensor":
+    def divergence(self, a_NO: Tensor, b_NO: Tensor) -> Tensor:
         """A symmetric distance between two outputs for each unit; 0 where they are equal."""
         raise NotImplementedError
 
-    def probabilities(self, logit_NO: "Tensor") -> "Tensor":
+    def probabilities(self, logit_NO: Tensor) -> Tensor:
         """Outputs in the form that the heads of other tasks read."""
         return logit_NO
 
@@ -211,7 +220,7 @@ class Kind:
         """Initial bias of a head's last layer; None: 0."""
         return None
 
-    def probe_targets(self, unit: "Tensor") -> "Tensor":
+    def probe_targets(self, unit: Tensor) -> Tensor:
         """Flat targets made from numbers in 0..1, to try out a loss."""
         return unit
 
@@ -266,7 +275,7 @@ class Kind:
         metric = self.metrics()[self.metric]
         return metric.over_rows(self.predict_labels(output), self.shaped(target), counts=counts)
 
-    def evidence(self, output_NO: "Tensor", target: "Tensor") -> "Tensor":  # noqa: ARG002
+    def evidence(self, output_NO: Tensor, target: Tensor) -> Tensor:  # noqa: ARG002
         """What an evaluation keeps of a batch's outputs; ``target`` is empty without labels."""
         return output_NO
 
@@ -304,7 +313,7 @@ class Kind:
         """Values of the fields that are left to the dev rows."""
         return {}
 
-    def of_several(self, kinds: Sequence["Kind"]) -> "Kind":  # noqa: ARG002
+    def of_several(self, kinds: Sequence[Kind]) -> Kind:  # noqa: ARG002
         """The kind for the ``averaged`` outputs of several networks, whose kinds are ``kinds``."""
         return self
 
@@ -378,22 +387,3 @@ class Kind:
 
     def minbert_value(self, answer: Answer, texts: int) -> object:  # noqa: ARG002
         return float(answer.prediction)
-
-
-def number_of(raw: object) -> float | None:
-    """A cell as a number, or None if it is not one."""
-    if isinstance(raw, str):
-        return _float_of(raw) if len(raw) <= LONGEST_NUMBER and NUMBER.fullmatch(raw) else None
-    if isinstance(raw, bool) or not isinstance(raw, int | float):
-        return None
-    try:
-        return float(raw)
-    except OverflowError:
-        return math.inf
-
-
-def _float_of(text: str) -> float | None:
-    try:
-        return exact_float(text)
-    except ValueError:
-        return None

@@ -45,8 +45,9 @@ def probability_mse(
     return loss_N if weight is None else loss_N * loss_N.new_tensor(weight)[target_N.long()]
 
 
-def mse(output_NO: Tensor, target_N: Tensor) -> Tensor:
-    return (output_NO[:, 0] - target_N).square()
+def mse(output_NO: Tensor, target_N: Tensor, *, unit: float = 1.0) -> Tensor:
+    """The square of the error, measured in ``unit``."""
+    return ((output_NO[:, 0] - target_N) / unit).square()
 
 
 def binary_cross_entropies(output_NO: Tensor, target: Tensor, *, smoothing: float = 0.0) -> Tensor:

@@ -1,11 +1,16 @@
 """Dynamic masking for masked language modelling (Devlin et al. 2019), in numpy."""
 
+from __future__ import annotations
+
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
+from cotrunk import late_numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 REPLACED_BY_MASK, REPLACED_AT_RANDOM = 0.8, 0.1
 """Shares of the chosen tokens; the rest keep their id, so the encoder cannot rely on the mask."""

@@ -1,12 +1,15 @@
 """Scores and their 95 % intervals. Shapes: ``[..., n]`` labels, or ``[..., n, K]`` of K classes."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TypeAlias
 
-import numpy as np
-
+from cotrunk import late_numpy as np
+from cotrunk.errors import plural
 from cotrunk.kinds.influence import (
     OverRows,
     Scale,
@@ -19,9 +22,9 @@ from cotrunk.kinds.influence import (
 )
 from cotrunk.kinds.intervals import interval
 
-Value = Callable[[np.ndarray, np.ndarray], np.ndarray]
+Value: TypeAlias = "Callable[[np.ndarray, np.ndarray], np.ndarray]"
 """(predicted, gold) -> one number for each leading index."""
-Influence = Callable[[np.ndarray, np.ndarray], np.ndarray]
+Influence: TypeAlias = "Callable[[np.ndarray, np.ndarray], np.ndarray]"
 """(predicted, gold) -> the influence of each row; see ``influence.py``."""
 
 
@@ -78,7 +81,7 @@ class Score:
     ``more`` has all metrics of the kind. ``unit`` is the score mapped to 0..1, as in ``official``;
     None: the task does not count in the overall score. ``baseline`` is the score of a constant
     answer, if it has one. ``thresholds``: the probability above which a class is given, where that
-    is how answers are chosen.
+    is how answers are chosen. ``masked_tokens``: how many were predicted; None: rows are scored.
     """
 
     metric: str
@@ -91,6 +94,13 @@ class Score:
     per_class: dict[str, float] = field(default_factory=dict)
     baseline: float | None = None
     thresholds: dict[str, float] = field(default_factory=dict)
+    masked_tokens: int | None = None
+
+
+def scored_on(rows: int, masked_tokens: int | None) -> str:
+    """What a score is based on: "72 rows", or "310 masked tokens in 72 rows"."""
+    tokens = "" if masked_tokens is None else f"{plural(masked_tokens, 'masked token')} in "
+    return tokens + plural(rows, "row")
 
 
 def measure(

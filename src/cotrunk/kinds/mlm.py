@@ -1,13 +1,14 @@
 """Masked language modelling: predict the masked words of a text."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
+from cotrunk import late_numpy as np
 from cotrunk.kinds.influence import OverRows
 from cotrunk.kinds.intervals import interval
 from cotrunk.kinds.kind import Kind, mean_by_row
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 class MaskedWords(Kind):
     """A target is the original id of a masked token; every batch is masked again.
 
-    An evaluation keeps three numbers per site: the loss, whether the prediction is correct (1 or
-    0) and the predicted id. All logits would be 30,000 numbers.
+    An evaluation keeps four numbers per site: the loss, whether the prediction is correct (1 or
+    0), the predicted id and the original id. All logits would be 30,000 numbers.
     """
 
     also_called: ClassVar[tuple[str, ...]] = (
@@ -64,7 +65,7 @@ class MaskedWords(Kind):
     def texts_read(self, texts: int) -> int:
         return 1 if self.first_only else texts
 
-    def bound(self, vocabulary: Vocabulary) -> "BoundMaskedWords":
+    def bound(self, vocabulary: Vocabulary) -> BoundMaskedWords:
         if vocabulary.mask is None:
             raise ValueError(
                 'kind = "mlm" needs a mask token such as [MASK] or <mask>, but the tokenizer of '
@@ -73,30 +74,31 @@ class MaskedWords(Kind):
         options = {option.name: getattr(self, option.name) for option in fields(MaskedWords)}
         return BoundMaskedWords(**options, vocabulary=vocabulary)
 
-    def make_loss(self, name: str, smoothing: float) -> "Loss":  # noqa: ARG002
+    def make_loss(self, name: str, smoothing: float) -> Loss:  # noqa: ARG002
         from cotrunk.kinds.losses import cross_entropy
 
         return partial(cross_entropy, smoothing=smoothing)
 
-    def divergence(self, a_NO: "Tensor", b_NO: "Tensor") -> "Tensor":
+    def divergence(self, a_NO: Tensor, b_NO: Tensor) -> Tensor:
         """``KL(a|b) + KL(b|a)``, which is ``sum (p - q)(log p - log q)``, so never below 0."""
         log_p_NO, log_q_NO = a_NO.log_softmax(1), b_NO.log_softmax(1)
         return ((log_p_NO.exp() - log_q_NO.exp()) * (log_p_NO - log_q_NO)).sum(1)
 
-    def probabilities(self, logit_NO: "Tensor") -> "Tensor":
+    def probabilities(self, logit_NO: Tensor) -> Tensor:
         return logit_NO.softmax(-1)
 
-    def evidence(self, output_NO: "Tensor", target: "Tensor") -> "Tensor":
+    def evidence(self, output_NO: Tensor, target: Tensor) -> Tensor:
         import torch
 
         from cotrunk.kinds.losses import cross_entropy
 
         predicted_N = output_NO.argmax(1)
-        parts = (cross_entropy(output_NO, target), predicted_N == target.long(), predicted_N)
+        hit_N = predicted_N == target.long()
+        parts = (cross_entropy(output_NO, target), hit_N, predicted_N, target)
         return torch.stack([part.float() for part in parts], dim=1)
 
     def predict_labels(self, output: np.ndarray) -> np.ndarray:
-        loss, _, predicted = output.astype(np.float64).T
+        loss, predicted = output[:, 0], output[:, 2].astype(np.float64)
         return np.where(np.isfinite(loss), predicted, np.nan)
 
     def metrics(self) -> Mapping[str, Metric]:
@@ -111,17 +113,30 @@ class MaskedWords(Kind):
     ) -> Score:
         """Computed from the evidence alone, because a corpus has no targets.
 
-        Sites that were truncated with a long text have no evidence and do not count.
+        Sites that were truncated with a long text have no evidence and do not count. The constant
+        answer is the token that was masked most often.
         """
         asked = output[~np.isnan(output[:, 1])]
         loss = asked[:, 0].astype(np.float64)
         nothing, sites = math.nan, len(asked)
         if not sites or not np.isfinite(loss).all():
-            return Score(self.metric, nothing, nothing, nothing, sites, unit=None)
+            return Score(
+                self.metric, nothing, nothing, nothing, sites, unit=None, masked_tokens=sites
+            )
         hits = self.over_rows(output, target, counts=counts)
         mean, (low, high) = float(loss.mean()), interval(hits)
         more = {"accuracy": hits.value, "loss": mean, "perplexity": perplexity(mean)}
-        return Score(self.metric, hits.value, low, high, sites, unit=None, more=more)
+        return Score(
+            self.metric,
+            hits.value,
+            low,
+            high,
+            sites,
+            unit=None,
+            more=more,
+            baseline=self.baseline(asked[:, 3]),
+            masked_tokens=sites,
+        )
 
     def over_rows(
         self,
@@ -182,7 +197,7 @@ class BoundMaskedWords(MaskedWords):
             targets.append(np.concatenate([text.target for text in mine]))
         return replace(rows, pieces=pieces, sites=sites, targets=targets)
 
-    def probe_targets(self, unit: "Tensor") -> "Tensor":
+    def probe_targets(self, unit: Tensor) -> Tensor:
         return (unit * self.outputs).floor()
 
 

@@ -1,19 +1,21 @@
 """Any number of classes per text."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-import numpy as np
-
+from cotrunk import late_numpy as np
 from cotrunk.errors import shown
 from cotrunk.kinds import outcomes
 from cotrunk.kinds.binary import logits_of_mean, sigmoid
 from cotrunk.kinds.classes import index_of, names_of
 from cotrunk.kinds.kind import CERTAINTY, Answer, Kind, Loss
 from cotrunk.kinds.metrics import MACRO_F1_OF_SETS, MICRO_F1_OF_SETS, Metric, f1_of_sets
+from cotrunk.kinds.outcomes import DrawnAs
 from cotrunk.kinds.threshold import (
     DEV_F1,
     EVEN,
@@ -37,6 +39,7 @@ class Multilabel(Kind):
     missing_is_unlabelled: ClassVar[bool] = True  # because "no class" is an empty cell
     lists_classes: ClassVar[bool] = True
     activation: ClassVar[Literal["softmax", "sigmoid", "none"]] = "sigmoid"
+    drawn_as: ClassVar[DrawnAs] = "chips"
     losses: ClassVar[tuple[str, ...]] = ("binary-cross-entropy",)
     smoothed_losses: ClassVar[tuple[str, ...]] = ("binary-cross-entropy",)
 
@@ -119,14 +122,14 @@ class Multilabel(Kind):
 
         return partial(binary_cross_entropies, smoothing=smoothing)
 
-    def divergence(self, a_NO: "Tensor", b_NO: "Tensor") -> "Tensor":
+    def divergence(self, a_NO: Tensor, b_NO: Tensor) -> Tensor:
         """The mean over classes of ``KL(a|b) + KL(b|a)``, as the loss is a mean over classes."""
         return ((a_NO.sigmoid() - b_NO.sigmoid()) * (a_NO - b_NO)).mean(1)
 
-    def probabilities(self, logit_NO: "Tensor") -> "Tensor":
+    def probabilities(self, logit_NO: Tensor) -> Tensor:
         return logit_NO.sigmoid()
 
-    def probe_targets(self, unit: "Tensor") -> "Tensor":
+    def probe_targets(self, unit: Tensor) -> Tensor:
         return (unit * 2).floor()
 
     def unreachable(self, low: float, high: float) -> tuple[str, str] | None:

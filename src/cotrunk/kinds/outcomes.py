@@ -1,14 +1,19 @@
 """Which answers a model gave for which gold labels, how often right, and how sure of them."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Literal
 
-import numpy as np
+from cotrunk import late_numpy as np
 
 MOST = 20
 """Classes that are told apart, so that a table stays readable."""
 OTHERS = "all others"
+DrawnAs = Literal["bars", "probability", "gauge", "chips", "words"]
+"""What a page shows of an answer; ``bars`` are the probabilities."""
 
 
 @dataclass(frozen=True, eq=False)

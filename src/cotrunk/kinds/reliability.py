@@ -1,9 +1,10 @@
 """Whether answers are as often right as the network is sure of them."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
-import numpy as np
-
+from cotrunk import late_numpy as np
 from cotrunk.kinds.outcomes import Certainty
 
 BINS, DRAWS = 10, 200

@@ -1,11 +1,14 @@
 """Rows loaded from a corpus, before they are packed for an encoder."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
-import numpy as np
+from cotrunk import late_numpy as np
 
-TokenIds = tuple[np.ndarray, ...]
+TokenIds: TypeAlias = "tuple[np.ndarray, ...]"
 """The token ids of a row's one or two texts, without special tokens."""
 
 
@@ -28,7 +31,7 @@ class LoadedRows:
     @classmethod
     def without_labels(
         cls, pieces: Sequence[TokenIds], sites: Sequence[np.ndarray] | None = None
-    ) -> "LoadedRows":
+    ) -> LoadedRows:
         """Rows that are not from a corpus, for prediction only; their ``tokens_R`` are 0."""
         count = len(pieces)
         none = [np.zeros(0)] * count
@@ -50,7 +53,7 @@ class LoadedRows:
         flat = np.concatenate(self.targets) if len(self.targets) else np.zeros(0)
         return flat.astype(np.float32)
 
-    def select(self, chosen: np.ndarray) -> "LoadedRows":
+    def select(self, chosen: np.ndarray) -> LoadedRows:
         """Some of these rows, by index."""
         at = chosen.tolist()
         return LoadedRows(
@@ -63,7 +66,7 @@ class LoadedRows:
         )
 
     @staticmethod
-    def joined(parts: Sequence["LoadedRows"]) -> "LoadedRows":
+    def joined(parts: Sequence[LoadedRows]) -> LoadedRows:
         """Concatenated rows of one task."""
         sites = [part.sites for part in parts if part.sites is not None]
         return LoadedRows(
@@ -75,7 +78,7 @@ class LoadedRows:
             [site for some in sites for site in some] if sites else None,
         )
 
-    def at_sites(self, kept: Sequence[np.ndarray]) -> "LoadedRows":
+    def at_sites(self, kept: Sequence[np.ndarray]) -> LoadedRows:
         """Only the sites that ``kept`` marks in each row, with their targets."""
         assert self.sites is not None
         sites = [site[mark] for site, mark in zip(self.sites, kept, strict=True)]

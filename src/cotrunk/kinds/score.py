@@ -1,17 +1,21 @@
 """A numeric score, such as a degree of similarity."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-import numpy as np
-
+from cotrunk import late_numpy as np
 from cotrunk.errors import shown
 from cotrunk.kinds import outcomes
-from cotrunk.kinds.kind import Kind, Loss, number_of
+from cotrunk.kinds.kind import Kind, Loss
 from cotrunk.kinds.metrics import MEAN_ABSOLUTE_ERROR, PEARSON, RMSE, SPEARMAN, Metric
+from cotrunk.kinds.outcomes import DrawnAs
+from cotrunk.numbers import number_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -21,7 +25,11 @@ BINS = 10
 
 @dataclass(frozen=True)
 class Scores(Kind):
-    """``range``: the lowest and highest label; None: any number. The output is the score."""
+    """``range``: the lowest and highest label; None: any number. The output is the score.
+
+    The squared error is divided by ``loss_scale``, so that it is about as large as the losses of
+    other kinds, whatever the unit of the labels: 1 for a constant answer.
+    """
 
     also_called: ClassVar[tuple[str, ...]] = (
         "regression",
@@ -30,6 +38,7 @@ class Scores(Kind):
         "number",
         "numeric",
     )
+    drawn_as: ClassVar[DrawnAs] = "gauge"
     losses: ClassVar[tuple[str, ...]] = ("mse",)
     noise_factor: ClassVar[float] = 0.5
     divergence_ways: ClassVar[int] = 1
@@ -38,8 +47,12 @@ class Scores(Kind):
 
     range: tuple[float, ...] | None = None
     metric: Literal["pearson", "spearman"] = "pearson"
+    loss_scale: Literal["variance", "none"] | float = "variance"
 
     def __post_init__(self) -> None:
+        if not isinstance(self.loss_scale, str) and not self.loss_scale > 0:
+            rule = 'give "variance" (of the train labels), "none" or a number above 0'
+            raise ValueError(f"loss_scale: {rule}; found {self.loss_scale:g}")
         if self.range is None:
             return
         if len(self.range) > 2:
@@ -85,19 +98,32 @@ class Scores(Kind):
         limits = np.quantile(value, [0.2, 0.4, 0.6, 0.8]) if len(value) else []
         return np.searchsorted(limits, value, side="right").tolist()
 
+    def scaled_to(self, target: np.ndarray) -> Self:
+        """Labels that are all the same have no variance: their errors are not scaled."""
+        if self.loss_scale != "variance":
+            return self
+        is_constant = not len(target) or target.min() == target.max()
+        scale = 1.0 if is_constant else float(target.astype(np.float64).var())
+        return replace(self, loss_scale=scale)
+
+    @property
+    def _unit(self) -> float:
+        """Errors are divided by it before they are squared, so that large ones do not overflow."""
+        return 1.0 if isinstance(self.loss_scale, str) else math.sqrt(self.loss_scale)
+
     def make_loss(self, name: str, smoothing: float) -> Loss:  # noqa: ARG002
         from cotrunk.kinds.losses import mse
 
-        return mse
+        return partial(mse, unit=self._unit)
 
-    def divergence(self, a_NO: "Tensor", b_NO: "Tensor") -> "Tensor":
-        return (a_NO[:, 0] - b_NO[:, 0]).square()
+    def divergence(self, a_NO: Tensor, b_NO: Tensor) -> Tensor:
+        return ((a_NO[:, 0] - b_NO[:, 0]) / self._unit).square()
 
     def initial_bias(self) -> float | None:
         """The middle of the range, so that training does not have to learn it."""
         return None if self.range is None else sum(self.range) / 2
 
-    def probe_targets(self, unit: "Tensor") -> "Tensor":
+    def probe_targets(self, unit: Tensor) -> Tensor:
         low, high = self.range or (0.0, 1.0)
         return low + (high - low) * unit
 

@@ -1,13 +1,14 @@
 """A label for each word: entities (``bio``, ``iob1``) or plain tags, such as parts of speech."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isnan, nan
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-import numpy as np
-
+from cotrunk import late_numpy as np
 from cotrunk.errors import did_you_mean, shown
 from cotrunk.kinds import outcomes
 from cotrunk.kinds.classes import Classes, names_of
@@ -21,8 +22,9 @@ from cotrunk.kinds.entity_f1 import (
 )
 from cotrunk.kinds.influence import OverRows
 from cotrunk.kinds.intervals import interval
-from cotrunk.kinds.kind import Answer, Kind, WordError, by_row, mean_by_row
+from cotrunk.kinds.kind import Answer, Kind, LabelError, WordError, by_row, mean_by_row
 from cotrunk.kinds.metrics import Metric, Score, class_counts, measure
+from cotrunk.kinds.outcomes import DrawnAs
 from cotrunk.kinds.spans import OUTSIDE, faults, prefix_and_type, spans
 
 if TYPE_CHECKING:
@@ -55,6 +57,7 @@ class Tags(Kind):
     reads_words: ClassVar[bool] = True
     lists_classes: ClassVar[bool] = True
     activation: ClassVar[Literal["softmax", "sigmoid", "none"]] = "softmax"
+    drawn_as: ClassVar[DrawnAs] = "words"
     losses: ClassVar[tuple[str, ...]] = ("cross-entropy",)
     smoothed_losses: ClassVar[tuple[str, ...]] = ("cross-entropy",)
 
@@ -118,13 +121,14 @@ class Tags(Kind):
     def read(self, raw: object) -> tuple[float, ...]:
         """Error messages count words from 1."""
         if not isinstance(raw, list | tuple):
-            raise ValueError(f"tags must be a list, one per word; found {shown(raw)}")
+            raise _not_a_list(raw)
         for number, tag in enumerate(raw, 1):
             if not isinstance(tag, str) or tag not in self._index:
                 raise WordError(number, self._not_a_class(tag))
         for fault in faults(raw, self.scheme) if self.scheme != "plain" else ():
-            found = f'{fault.found} (scheme = "iob1" allows it)'
-            raise WordError(fault.word + 1, f"{fault.rule}; found {found}")
+            reason = f"{fault.rule}; found {fault.found}"
+            fix = 'correct the cell or set scheme = "iob1"'
+            raise WordError(fault.word + 1, reason, fix=fix)
         return tuple([self._index[tag] for tag in raw])
 
     def _not_a_class(self, tag: object) -> str:
@@ -150,8 +154,7 @@ class Tags(Kind):
             elif not wrong:
                 wrong.append(raw)
         if wrong and not seen:
-            rule = "tags must be a list, one per word"
-            raise ValueError(f'classes = "from-train": {rule}; found {shown(wrong[0])}')
+            raise _not_a_list(wrong[0])
         names = sorted(seen)
         if self.scheme != "plain":
             types = sorted({tag[1:] for tag in names if prefix_and_type(tag)[1]})
@@ -175,16 +178,16 @@ class Tags(Kind):
         """Rows with several tags, and rows with one."""
         return [int(len(set(target)) > 1) for target in targets]
 
-    def make_loss(self, name: str, smoothing: float) -> "Loss":
+    def make_loss(self, name: str, smoothing: float) -> Loss:
         return self.word.make_loss(name, smoothing)
 
-    def divergence(self, a_NO: "Tensor", b_NO: "Tensor") -> "Tensor":
+    def divergence(self, a_NO: Tensor, b_NO: Tensor) -> Tensor:
         return self.word.divergence(a_NO, b_NO)
 
-    def probabilities(self, logit_NO: "Tensor") -> "Tensor":
+    def probabilities(self, logit_NO: Tensor) -> Tensor:
         return self.word.probabilities(logit_NO)
 
-    def probe_targets(self, unit: "Tensor") -> "Tensor":
+    def probe_targets(self, unit: Tensor) -> Tensor:
         return self.word.probe_targets(unit)
 
     def unreachable(self, low: float, high: float) -> tuple[str, str] | None:
@@ -316,3 +319,10 @@ class Tags(Kind):
 
     def to_columns(self, task: str, answer: Answer) -> dict[str, object]:
         return {task: " ".join(tag or NO_TAG for tag in answer.prediction)}
+
+
+def _not_a_list(raw: object) -> LabelError:
+    return LabelError(
+        f"tags must be a list, one per word; found {shown(raw)}",
+        fix="CSV and TSV cannot hold lists: use JSONL, Parquet or CoNLL",
+    )

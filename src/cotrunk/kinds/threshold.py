@@ -1,10 +1,12 @@
 """Decision thresholds: the probability above which a label is given."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 from statistics import fmean
 from typing import Literal
 
-import numpy as np
+from cotrunk import late_numpy as np
 
 DEV_F1: Literal["dev-f1"] = "dev-f1"
 EVEN = 0.5
@@ -55,6 +57,18 @@ def best_for_f1(logits: np.ndarray, gold: np.ndarray) -> float:
 def mean_thresholds(each: Iterable[Mapping[str, float]]) -> tuple[float, ...]:
     """Of each class over several networks, for the mean of their probabilities."""
     return tuple(map(fmean, zip(*(one.values() for one in each), strict=True)))
+
+
+def threshold_line(thresholds: Mapping[str, float]) -> str:
+    """Above which probability a class is given; empty if that is 0.5 for all."""
+    values = set(thresholds.values())
+    if values <= {EVEN}:
+        return ""
+    if len(values) == 1:
+        every = "each class" if len(thresholds) > 1 else next(iter(thresholds))
+        return f"{every} is given above a probability of {values.pop():.3g}"
+    each = ", ".join(f"{name} {value:.3g}" for name, value in thresholds.items())
+    return f"a class is given above a probability of: {each}"
 
 
 def _logit(probability: np.ndarray) -> np.ndarray:

@@ -1,9 +1,11 @@
 """Units, which have one prediction each, and the rows they belong to."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
+from cotrunk import late_numpy as np
 
 
 def by_row(values: np.ndarray, counts: np.ndarray | None) -> Sequence[Any]:

@@ -1,9 +1,11 @@
 """Class weights in the loss."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
 
-import numpy as np
+from cotrunk import late_numpy as np
 
 ClassWeights = Literal["balanced"] | tuple[float, ...] | dict[str, float] | None
 

@@ -180,15 +180,15 @@ def _record(run: Run, evaluation: Evaluation) -> None:
 
 
 def _findings(run: Run, kinds: Mapping[str, Kind], outputs: Outputs) -> list[Finding]:
-    return [
-        finding
-        for name, output in outputs.items()
-        for finding in guards.on_dev(
-            run.network.tasks[name],
-            kinds[name].predict_labels(output),
-            kinds[name].shaped(np.asarray(run.dev[name].target)),
-        )
-    ]
+    found = []
+    for name, output in outputs.items():
+        predicted = kinds[name].predict_labels(output)
+        gold = kinds[name].shaped(np.asarray(run.dev[name].target))
+        if kinds[name].reads_words and np.isfinite(predicted).any():
+            read = np.isfinite(predicted)  # words beyond max_tokens have no prediction
+            predicted, gold = predicted[read], gold[read]
+        found += guards.on_dev(run.network.tasks[name], predicted, gold)
+    return found
 
 
 def outputs_on(
@@ -202,12 +202,13 @@ def scores_of(
     kinds: Mapping[str, Kind], outputs: Outputs, corpora: Mapping[str, Corpus]
 ) -> dict[str, Score]:
     """The score of every task on its labelled rows."""
-    return {
-        task: kinds[task].scores(
-            output, np.asarray(corpora[task].target), counts=corpora[task].site_counts()
-        )
-        for task, output in outputs.items()
-    }
+    return {task: score_of(kinds[task], output, corpora[task]) for task, output in outputs.items()}
+
+
+def score_of(kind: Kind, output: np.ndarray, corpus: Corpus) -> Score:
+    """``rows`` are those of the corpus, even if a row has several predictions."""
+    found = kind.scores(output, np.asarray(corpus.target), counts=corpus.site_counts())
+    return replace(found, rows=len(corpus))
 
 
 def kept_score(scores: Mapping[str, Score], keep: str) -> float:

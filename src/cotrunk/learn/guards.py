@@ -5,26 +5,19 @@ the findings, and stops at a fatal one.
 """
 
 import math
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor, nn
 
 from cotrunk.data.batches.sampling import Plan
 from cotrunk.errors import plural
 from cotrunk.kinds import Loss
 from cotrunk.kinds.task import Task
 from cotrunk.model.head_plan import HeadPlan
-from cotrunk.model.sharing.partition import Group
-from cotrunk.model.sharing.place import Place
 from cotrunk.runs.events import Finding
 
 NEARLY_CONSTANT = 100
-PATIENCE = 20
-LOOK_EVERY = 50
 PROBE_ROWS = 64
 LEAST_DECAY = 2.0**-25
 QUOTED = 3
@@ -41,7 +34,7 @@ def on_dev(task: Task, predicted: np.ndarray, gold: np.ndarray) -> list[Finding]
 
 def constant_predictions(task: Task, predicted: np.ndarray, gold: np.ndarray) -> Finding | None:
     """One label for all rows, or for 99 % of the rows whose gold label is another one."""
-    if not len(predicted):
+    if len(predicted) < 2:
         return None
     values, counts = np.unique(predicted, axis=0, return_counts=True)
     commonest = values[counts.argmax()]
@@ -86,107 +79,6 @@ def undefined_score(task: Task, predicted: np.ndarray, gold: np.ndarray) -> Find
     else:
         return None
     return Finding("undefined-score", place, f"{task.labels.metric} is NaN: {why}", fix)
-
-
-@dataclass
-class _Watched:
-    """A leaf module, the tasks that update it, and each one's steps with a zero gradient."""
-
-    name: str
-    place: Place
-    group: Group
-    parameters: list[nn.Parameter]
-    zero_steps: Counter[str]
-    suspect: bool = True
-    reported: bool = False
-
-    def has_zero_gradient(self) -> bool:
-        return not any(p.grad is not None and p.grad.any() for p in self.parameters)
-
-    def is_stuck(self, patience: int) -> bool:
-        return all(self.zero_steps[task] >= patience for task in self.group)
-
-
-class GradientWatch:
-    """Finds trainable blocks whose gradient is exactly zero.
-
-    A block is stuck once every task that updates it has given it a zero gradient ``patience`` times
-    in a row. Blocks that had a gradient are checked only every ``LOOK_EVERY`` steps, so a healthy
-    run pays only for its first steps. It has no state to save: a resumed run starts over.
-    """
-
-    def __init__(
-        self,
-        parameters: Mapping[str, nn.Parameter],
-        updated_by: Mapping[str, Group],
-        places: Mapping[str, Place],
-        *,
-        patience: int = PATIENCE,
-    ) -> None:
-        self.patience, self.steps = patience, 0
-        self.blocks: dict[str, _Watched] = {}
-        for name, parameter in parameters.items():
-            if parameter.requires_grad:
-                block = name.rpartition(".")[0]
-                fresh = _Watched(block, places[name], updated_by[name], [], Counter())
-                self.blocks.setdefault(block, fresh).parameters.append(parameter)
-        for watched in self.blocks.values():
-            watched.parameters.sort(key=Tensor.numel)  # cheap checks first: biases before tables
-
-    def look(self, tasks: Collection[str]) -> list[Finding]:
-        """Called with a step's gradients set; ``tasks`` had a batch, and a loss weight above 0."""
-        present = frozenset(tasks)
-        everything = self.steps % LOOK_EVERY == 0
-        self.steps += 1
-        stuck: dict[Group, list[_Watched]] = {}
-        for block in self.blocks.values():
-            if not (block.group & present and (everything or block.suspect)):
-                continue
-            block.suspect = block.has_zero_gradient()
-            if not block.suspect:
-                block.zero_steps.clear()
-                continue
-            block.zero_steps.update(block.group & present)
-            if not block.reported and block.is_stuck(self.patience):
-                block.reported = True
-                stuck.setdefault(block.group, []).append(block)
-        return [
-            _stuck(group, found, whole=self._heads_in(found), patience=self.patience)
-            for group, found in stuck.items()
-        ]
-
-    def _heads_in(self, found: Sequence[_Watched]) -> list[str]:
-        """The heads whose blocks are all in ``found``."""
-        names = {block.name for block in found}
-        whole: dict[str, bool] = {}
-        for block in self.blocks.values():
-            if block.place.acts == "head":
-                head = block.place.name
-                whole[head] = whole.get(head, True) and block.name in names
-        return [head for head, is_whole in whole.items() if is_whole]
-
-
-def _stuck(
-    group: Group, found: Sequence[_Watched], *, whole: Sequence[str], patience: int
-) -> Finding:
-    when = f"in {patience} steps with {' and with '.join(sorted(group))}"
-    names = [block.name for block in found]
-    if whole:
-        others = sum(block.place.name not in whole for block in found)
-        more = f" or {plural(others, 'block')} below it" if others else ""
-        return Finding(
-            "rounded-output",
-            ", ".join(whole),
-            f"no gradient reached the head{more} {when}",
-            "do not round, clip, compare or detach between its outputs and the loss",
-        )
-    more = f" and {len(names) - QUOTED} more" if len(names) > QUOTED else ""
-    return Finding(
-        "zero-gradient",
-        ", ".join(names[:QUOTED]) + more,
-        f"the gradient was exactly zero {when}",
-        "look for a detach, dead units or a weight of 0; or freeze it on purpose",
-    )
 
 
 def rounded_output(task: Task, loss: Loss) -> Finding | None:
@@ -308,13 +200,14 @@ def selected_by_test(task: str, digests: Mapping[str, str]) -> list[Finding]:
     return found
 
 
-def uneven_sampling(plans: Sequence[Plan]) -> list[Finding]:
+def uneven_sampling(plans: Sequence[Plan], cut: Sequence[Plan] = ()) -> list[Finding]:
     """Tasks that get no batch in some epochs or in all (fatal), too few batches, or far too many.
 
-    ``plans``: the epochs of a stage.
+    ``plans``: the epochs of a stage; ``cut``: the one that ``max_steps`` shortens. Its few batches
+    are not the sampler's fault, but they count for how often the run sees a row.
     """
-    tasks = plans[0]["batches"] if plans else ()
-    found = [_no_batches(task, plans) or _odd_passes(task, plans) for task in tasks]
+    tasks = plans[0]["batches"] if plans else cut[0]["batches"] if cut else ()
+    found = [_no_batches(task, plans) or _odd_passes(task, plans, cut) for task in tasks]
     return [finding for finding in found if finding is not None]
 
 
@@ -333,43 +226,60 @@ def _no_batches(task: str, plans: Sequence[Plan]) -> Finding | None:
     return Finding("starved-task", "train.sampling", finding, fix, fatal=never)
 
 
-def _odd_passes(task: str, plans: Sequence[Plan]) -> Finding | None:
-    passes = [plan["passes"][task] for plan in plans]
-    if max(passes) > MOST_PASSES:
+def _odd_passes(task: str, plans: Sequence[Plan], cut: Sequence[Plan]) -> Finding | None:
+    whole, all_made = _passes(task, plans), _passes(task, (*plans, *cut))
+    if max(all_made) > MOST_PASSES:
         return Finding(
             "repeated-task",
             "train.sampling",
-            f"every row of task {task} is seen about {max(passes):.0f} times in an epoch",
+            f"every row of task {task} is seen about {max(all_made):.0f} times in an epoch",
             f'lower tasks.{task}.batch, or set sampling = "proportional" (each row about once) '
             'or "sqrt"',
         )
-    seen = 1 - math.prod(max(0.0, 1 - some) for some in passes)  # each epoch shuffles anew
-    if min(passes) >= LEAST_PASSES or seen > NEARLY_ALL:
+    seen = _share_seen(all_made)
+    if min(whole, default=1.0) >= LEAST_PASSES or seen > NEARLY_ALL:
         return None
     return Finding(
         "starved-task",
         "train.sampling",
-        f"task {task}: an epoch sees {min(passes):.0%} of its rows, the whole run {seen:.0%}",
+        f"task {task}: an epoch sees {min(whole):.0%} of its rows, the whole run {seen:.0%}",
         f"lengthen the epoch or raise train.epochs or tasks.{task}.batch, or set sampling = "
         '"proportional" (each row about once)',
     )
 
 
-def unreached_tasks(
-    tasks: Iterable[str], batches: Iterable[str], *, steps: int, whole: int
+def _passes(task: str, plans: Iterable[Plan]) -> list[float]:
+    return [plan["passes"][task] for plan in plans if task in plan["passes"]]
+
+
+def _share_seen(passes: Iterable[float]) -> float:
+    """The share of the rows that these epochs see; each of them shuffles anew."""
+    return 1 - math.prod(max(0.0, 1 - some) for some in passes)
+
+
+def cut_short(
+    tasks: Iterable[str], plans: Sequence[Plan], *, ended: Collection[str], steps: int, whole: int
 ) -> list[Finding]:
-    """Tasks without a batch in the ``steps`` that max_steps leaves of the ``whole``."""
-    left = set(tasks)
-    for task in batches:
-        left.discard(task)
-        if not left:
-            return []
-    return [
+    """Tasks of which the ``steps`` that max_steps leaves of the ``whole`` see less than half.
+
+    ``plans``: what all stages do in these steps. Tasks that have ``ended`` an epoch are only named
+    if they had no batch: for the rest see ``uneven_sampling``.
+    """
+    seen = {task: _share_seen(_passes(task, plans)) for task in sorted(tasks)}
+    place, where = "train.max_steps", f"the first {steps:,} of {whole:,} steps"
+    found = [
         Finding(
             "starved-task",
-            "train.max_steps",
-            f"task {task} has no batch in the first {steps} of {whole} steps",
+            place,
+            f"task {task} has no batch in {where}",
             "train more steps, or use a sampler that gives every task batches early",
         )
-        for task in sorted(left)
+        for task, share in seen.items()
+        if not share
     ]
+    few = {t: share for t, share in seen.items() if 0 < share < LEAST_PASSES and t not in ended}
+    if few:
+        listed = ", ".join(f"{share:.0%} of {task}" for task, share in few.items())
+        fix = "raise it, unless the run is only a trial"
+        found.append(Finding("starved-task", place, f"{where} see few rows: {listed}", fix))
+    return found

@@ -13,10 +13,15 @@ from torch import Tensor
 from cotrunk.data.batches.stream import Stream
 from cotrunk.infer.forward import Forward
 from cotrunk.kinds import Loss
+from cotrunk.learn.gradient_watch import GradientWatch
 from cotrunk.learn.gradients import Surgery
-from cotrunk.learn.guards import GradientWatch
 from cotrunk.learn.loss_weighting import LossWeighting
-from cotrunk.learn.optimizer import load_optimizer_state, optimizer_state, start_average
+from cotrunk.learn.optimizer import (
+    Optimizer,
+    load_optimizer_state,
+    optimizer_state,
+    start_average,
+)
 from cotrunk.learn.regularize import Regularizer
 from cotrunk.learn.untrained import DOCUMENT, Untrained
 from cotrunk.model.sharing.network import Network
@@ -59,7 +64,7 @@ class Stage:
     loss_weighting: LossWeighting
     surgery: Surgery | None
     watch: GradientWatch
-    optimizer: torch.optim.Optimizer
+    optimizer: Optimizer
     lr: float
     schedule: Callable[[int], float]
     clip: float

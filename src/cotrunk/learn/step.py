@@ -65,7 +65,7 @@ def _find_gradients(
     without a token to mask, is skipped.
     """
     totals: dict[int, float] = {}
-    stage.optimizer.zero_grad(set_to_none=True)
+    stage.optimizer.zero_grad()
     for microbatch, loss in add_gradients(stage, batches, step, weights):
         totals[microbatch.batch] = totals.get(microbatch.batch, 0.0) + microbatch.share * loss
         if stage.surgery:

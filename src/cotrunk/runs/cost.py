@@ -24,7 +24,7 @@ WRITE_EVERY = 5.0
 
 @dataclass(frozen=True)
 class Cost:
-    """Summed over all sessions of a run: a resumed run adds up.
+    """Summed over a run and all its resumes.
 
     ``seconds`` and ``cpu_seconds`` are by phase: ``prepare`` is reading, tokenising and loading,
     ``encode`` fills the cache of a frozen encoder's vectors. ``epochs`` are the seconds that each
@@ -63,7 +63,7 @@ class Part(NamedTuple):
 
 
 class Meter:
-    """Measures the phases of a session. An inner phase interrupts the outer one.
+    """Measures the phases of one training process. An inner phase interrupts the outer one.
 
     What was measured is kept in memory until ``start_writing``, because a new run has no folder
     while it is prepared; from then on it is written every few seconds.

@@ -3,6 +3,8 @@
 import os
 import platform
 import subprocess
+from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,9 @@ PACKAGES = ("torch", "numpy", "tokenizers")
 GIT_SECONDS = 5
 
 
-def environment() -> dict[str, Any]:
-    """Versions, the commit of the package if it is a checkout, and the CPU."""
+@cache
+def environment() -> Mapping[str, Any]:
+    """Versions, the commit of the package if it is a checkout, and the CPU: those of a process."""
     return {
         "versions": {
             "cotrunk": cotrunk.__version__,

@@ -66,7 +66,7 @@ class Finished:
     """The last event. ``best`` is None if the network was never evaluated.
 
     ``step`` is the last one; ``train.max_seconds`` may end a run before all its ``steps``.
-    ``seconds`` are those since it was last started; ``cost`` adds up all starts of the run.
+    ``seconds`` is the time since the last start; ``cost`` is the total over all resumes.
     """
 
     folder: Path
@@ -76,6 +76,7 @@ class Finished:
     parameters: int
     best: Evaluation | None
     cost: Cost
+    findings: Sequence[Finding] = ()
 
 
 Event = Started | Stepped | Evaluated | Saved | Finished

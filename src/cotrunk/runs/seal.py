@@ -1,7 +1,7 @@
-"""seal.json: what a run recorded of its files, so that ``cotrunk verify`` finds any damage.
+"""seal.json: sizes and hashes of a run's files, so that ``cotrunk verify`` finds any damage.
 
 It is written when training starts, at every checkpoint and at the end. A checkpoint or saved
-network has its own manifest; the seal has the SHA-256 of that. While training goes on,
+network has its own manifest; the seal has the SHA-256 of that. During training,
 metrics.jsonl and timing.jsonl are covered up to where they ended at the last seal, and ``best`` may
 be newer than the seal. Once the run is ``finished``, everything must match exactly.
 """

@@ -1,4 +1,4 @@
-"""Whether every file of a run is what was recorded of it."""
+"""Checks that every file of a run matches its recorded hash."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Verified:
 
 
 def verify(folder: Path) -> Verified:
-    """Check all files; once more if a training that is going on has replaced some of them."""
+    """Check all files; once more if a running training has replaced some of them."""
     if not any((folder / name).exists() for name in ("run.json", seals.NAME)):
         raise UserError(
             f"{folder} is not a run: it has no run.json; give a folder written by `cotrunk train`"

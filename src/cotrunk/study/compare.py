@@ -1,4 +1,4 @@
-"""Runs side by side: scores, differences to a baseline, and cost."""
+"""Runs side by side: scores, differences from a baseline, and cost."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -108,7 +108,7 @@ def _baseline(groups: Sequence[RunGroup], named: Path, broken: Sequence[Broken])
         plans = ", ".join(str(group.runs[0].path) for group in base[:4])
         raise UserError(
             f"{option('baseline', str(named))}: has runs of {len(base)} different settings "
-            f"({plans}); give one run, or a folder whose runs differ in train.seed only"
+            f"({plans}); give one run, or a folder whose runs differ only in train.seed"
         )
     return base[0]
 

@@ -1,11 +1,12 @@
 """The result of comparing runs, and its JSON form."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from cotrunk.files import without_nan
-from cotrunk.study.records import Broken, RunGroup, RunRecord
+from cotrunk.study.records import Broken, RunGroup, RunRecord, TaskRecord
 from cotrunk.study.statistics.difference import Difference, Mean
 from cotrunk.study.statistics.transfer import Transfer
 from cotrunk.study.statistics.verdict import Verdict
@@ -154,7 +155,7 @@ class Comparison:
     def constants(self) -> dict[str, float]:
         """By task, the score of the constant answer; NaN if it has none."""
         found = {task: one for run in self.runs for task, one in run.record.tasks.items()}
-        return {task: found[task].labels.baseline(found[task].target) for task in self.tasks}
+        return {task: _constant_answer(found[task]) for task in self.tasks}
 
     def differences_of(self, group: ComparedGroup) -> dict[str, TaskDifference]:
         """By task and overall formula; empty for the baseline."""
@@ -176,3 +177,11 @@ class Comparison:
             "constants": self.constants,
         }
         return {key: without_nan(value) for key, value in document.items()}
+
+
+def _constant_answer(task: TaskRecord) -> float:
+    """Its score; for a task without labels, as the run recorded it."""
+    if task.labels.has_labels:
+        return task.labels.baseline(task.target)
+    recorded = task.score.get("baseline")
+    return math.nan if recorded is None else recorded

@@ -23,7 +23,7 @@ from cotrunk.study.statistics.difference import seeds_and_rows
 
 Groups = Mapping[str, Sequence[RunRecord]]
 ALPHA = 0.05
-ONE_SEED = "one seed a side cannot tell a difference from the noise of seeds"
+ONE_SEED = "one seed per side cannot tell a difference from the noise of seeds"
 NO_NOISE = "the seeds do not differ, so there is no estimate of their noise"
 
 
@@ -211,7 +211,7 @@ def _by_seed(
 def _refuse_other_rows(contrast: Contrast, on: str, groups: Groups) -> None:
     runs = [run for _, name in contrast.weights for run in groups[name]]
     if on in OVERALL and len({frozenset(run.tasks) for run in runs}) > 1:
-        raise NotTestable("the runs have different tasks, so their overall scores differ in kind")
+        raise NotTestable("the runs have different tasks, so overall scores cannot be compared")
     tasks = {task for run in runs for task in run.tasks if on in (task, *OVERALL)}
     for task in tasks:
         if len({run.tasks[task].dev for run in runs if task in run.tasks}) > 1:

@@ -80,7 +80,7 @@ class Table(Part):
 
 
 class Claim(Part):
-    """A sentence of a report, and how its truth shows. Settled before anything runs."""
+    """A claim of a report, and the test that decides it, fixed before anything runs."""
 
     id: str
     claim: str

@@ -15,7 +15,7 @@ from cotrunk.study.selection import value_at
 from cotrunk.study.sweep.read_axes import read_axes
 from cotrunk.study.sweep.search import grid
 from cotrunk.study.sweep.spec import Spec
-from cotrunk.study.sweep.trials import Planned, plan_points, raw_of
+from cotrunk.study.sweep.trials import TrialSpec, plan_points, raw_of
 
 VARIANT = "variant"
 """The axis of named settings."""
@@ -60,7 +60,7 @@ def spec_of_sweep(study: Study, name: str, choices: Choices, best_of: BestOf) ->
     )
 
 
-def planned_trials(spec: Spec) -> list[Planned]:
+def planned_trials(spec: Spec) -> list[TrialSpec]:
     return plan_points(grid(spec.axes), spec.seeds)
 
 

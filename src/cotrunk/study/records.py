@@ -10,10 +10,11 @@ from typing import Any, Literal
 import numpy as np
 
 from cotrunk.build.saved import saved_kinds
-from cotrunk.errors import Errors, UserError
+from cotrunk.errors import Errors, UserError, why_unreadable
 from cotrunk.kinds import KINDS, Kind
 from cotrunk.runs.checkpoint import CheckpointError, read_arrays, read_documents
 from cotrunk.runs.cost import Cost, read_cost
+from cotrunk.runs.dotted import flattened
 from cotrunk.runs.evaluation import Evaluation, read_evaluation
 from cotrunk.runs.folder import RunFolder
 from cotrunk.runs.sizes import sizes
@@ -21,7 +22,13 @@ from cotrunk.runs.sizes import sizes
 Kinds = Mapping[str, type[Kind]]
 OVERALL = ("official", "mean")
 SEED = "train.seed"
-WITHOUT_EFFECT = ("train.threads", "train.checkpoint", "train.keep_checkpoints")
+WITHOUT_EFFECT = (
+    "train.threads",
+    "train.checkpoint",
+    "train.keep_checkpoints",
+    "track.to",
+    "track.folder",
+)
 """Settings that do not change what is learned, so runs that differ in them are one plan."""
 
 
@@ -84,7 +91,7 @@ class Broken:
 class RunGroup:
     """Runs that differ in their seed only; ``choices`` are the settings that set them apart.
 
-    ``repeats`` have the seed of one of the ``runs``: they are no further evidence.
+    ``repeats`` have the seed of one of the ``runs``: they add no evidence.
     """
 
     choices: Mapping[str, Any]
@@ -167,13 +174,15 @@ def read_run(path: Path, *, kinds: Kinds = KINDS) -> RunRecord:
     except OSError as error:
         raise UserError(f"{error.filename or path}: {error.strerror}") from None
     except (KeyError, TypeError, AttributeError) as error:
-        raise UserError(f"{path}: not a run of this version of cotrunk: {error!r}") from None
+        raise UserError(
+            f"{path}: not a run of this version of cotrunk: {why_unreadable(error)}"
+        ) from None
 
 
 def _read(run: RunFolder, kinds: Kinds) -> RunRecord:
     record = run.read_document("run")
     if not isinstance(record, dict) or not isinstance(record.get("settings"), dict):
-        raise UserError(f"{run.settings}: has no settings: `cotrunk train` did not write it")
+        raise UserError(f"{run.settings}: has no settings: it was not written by `cotrunk train`")
     if "parameters" not in record:
         raise UserError(f"{run.path}: was trained by an older version of cotrunk; train it again")
     history, best = run.read_metrics(), read_evaluation(run.best)
@@ -290,16 +299,7 @@ def _text(value: object) -> str:
 
 def _plan(record: RunRecord) -> dict[str, Any]:
     """The settings of a run by dotted key, without its seed and what has no effect."""
-    flat = dict(_flattened(record.settings, ""))
     tests = {f"tasks.{task}.test" for task in record.settings["tasks"]}
     left_out = {SEED, *WITHOUT_EFFECT, *tests}
+    flat = flattened(record.settings)
     return {key: value for key, value in flat.items() if key not in left_out}
-
-
-def _flattened(value: Any, key: str) -> Iterable[tuple[str, Any]]:
-    """Tables by dotted key; lists and empty tables are values."""
-    if isinstance(value, dict) and value:
-        for name, inner in value.items():
-            yield from _flattened(inner, f"{key}.{name}" if key else name)
-    else:
-        yield key, value

@@ -38,11 +38,11 @@ def not_testable(task: str, one: RunRecord, other: RunRecord, scored: Scored) ->
     """Why the difference of two runs on a task cannot be tested; "" if it can."""
     mine, its = one.tasks[task], other.tasks[task]
     if not reads_alike(mine, its):
-        return "it reads the labels in another way"
+        return "it reads the labels differently"
     if mine.labels.metric != its.labels.metric:
         return f"its metric is {mine.labels.metric}, not {its.labels.metric}"
     if scored[one][task].rows != scored[other][task].rows:
-        return "its outputs are about other places of the texts"
+        return "its outputs are for other positions in the texts"
     return ""
 
 

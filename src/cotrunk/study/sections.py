@@ -30,7 +30,11 @@ def sections_of(outcome: Outcome) -> list[Section]:
 
 
 def _origin(outcome: Outcome, has_printed: bool) -> str:
-    return f"The claims of {outcome.study.report}" if has_printed else "Asked of all runs together"
+    return (
+        f"The claims of {outcome.study.report}"
+        if has_printed
+        else "Questions about all runs together"
+    )
 
 
 def _skipped(outcome: Outcome) -> list[str]:

@@ -222,17 +222,17 @@ class Recommendation:
         if self.is_sure:
             return [f"With 95 % confidence, no plan is better by more than {MARGIN}."]
         if self.seeds == 1:
-            return ["With one seed, plans may come in another order: more seeds would tell."]
+            return ["With one seed, the order of plans is not certain: train more seeds."]
         if not math.isfinite(self.may_lose):
             return []
         most = max(self.may_lose, 0)
-        return [f"{self.rival} may be up to {most:.3f} better: more seeds or dev rows would tell."]
+        return [f"{self.rival} may be up to {most:.3f} better; more seeds or dev rows are needed."]
 
 
 def recommend(groups: Mapping[str, Sequence[RunRecord]]) -> Recommendation | None:
     """The smallest plan that is not shown to be worse than the best; None without runs.
 
-    Differences to the best plan are tested over seeds and rows, and corrected for their number
+    Differences from the best plan are tested over seeds and rows, and corrected for their number
     (Holm). Plans within the margin of the best count as equally good. A plan that the noise hides
     is not ruled out, but its interval is said.
     """

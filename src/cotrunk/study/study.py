@@ -29,7 +29,7 @@ from cotrunk.study.sweep.trials import raw_of, refuse_wrong_trials
 
 COUNTED = "random:bert-base"
 RunSweep = Callable[[str, Spec, Path], None]
-"""(name, spec, folder): runs a sweep, or goes on with it."""
+"""(name, spec, folder): runs a sweep, or continues it."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ def _mixed(study: Study, name: str, keys: Sequence[str]) -> str:
 
 
 def _refuse_mixed(study: Study, groups: Mapping[str, Sequence[RunRecord]]) -> None:
-    """One run per seed is compared, so runs of other settings would be lost in silence."""
+    """One run per seed is compared, so runs of other settings would be ignored silently."""
     used = dict.fromkeys(name for _, name in used_names(study))
     mixed = [(name, keys) for name in used if (keys := differing(groups.get(name, ())))]
     if mixed:

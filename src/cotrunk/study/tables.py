@@ -3,10 +3,12 @@
 import csv
 import io
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import Any
 
+from cotrunk.kinds.metrics import scored_on
 from cotrunk.study.comparison import ComparedGroup, Comparison, TaskDifference
 from cotrunk.study.records import OVERALL, RunRecord
 from cotrunk.study.statistics.difference import Difference, Mean
@@ -172,7 +174,7 @@ def _notes(comparison: Comparison) -> list[str]:
         for task, value in comparison.constants.items()
     }
     metrics = dict.fromkeys(
-        f"{task}: {found.score['metric']} on {found.score['rows']:,} rows{constants[task]}"
+        f"{task}: {found.score['metric']} on {_scored_on(found.score)}{constants[task]}"
         for run in comparison.runs
         for task, found in run.record.tasks.items()
     )
@@ -181,7 +183,7 @@ def _notes(comparison: Comparison) -> list[str]:
     notes = [
         "; ".join(metrics),
         f"score{between} [95 % interval]; p of differences is corrected by Holm's method",
-        f"equivalent: surely less than {comparison.margin:g} apart; "
+        f"equivalent: shown to differ by less than {comparison.margin:g}; "
         "undecided: the dev rows and seeds cannot tell",
         *_transfer_notes(comparison),
     ]
@@ -190,6 +192,10 @@ def _notes(comparison: Comparison) -> list[str]:
         *comparison.notes,
         *(f"broken: {run.path}: {run.why}" for run in comparison.broken),
     ]
+
+
+def _scored_on(score: Mapping[str, Any]) -> str:
+    return scored_on(score["rows"], score.get("masked_tokens"))
 
 
 def _transfer_notes(comparison: Comparison) -> list[str]:

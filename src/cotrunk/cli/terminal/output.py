@@ -99,3 +99,10 @@ def print_json(document: object) -> None:
 
 def megabytes(count: int) -> str:
     return f"{count / 1e6:,.1f} MB"
+
+
+def duration(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = seconds / 60
+    return f"{minutes:.0f} min" if minutes < 100 else f"{minutes / 60:.1f} h"

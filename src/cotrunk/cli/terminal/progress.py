@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import Protocol, Self
 
 from rich.console import Console
 from rich.progress import (
@@ -23,11 +23,9 @@ from rich.text import Text
 
 from cotrunk.cli.terminal.output import err, say, with_interval
 from cotrunk.errors import plural, printable
+from cotrunk.kinds.metrics import Score, scored_on
 from cotrunk.progress import ProgressUpdate
 from cotrunk.runs.events import Evaluated, Event, Finished, Stepped
-
-if TYPE_CHECKING:
-    from cotrunk.kinds.metrics import Score
 
 PLAIN_EVERY_SECONDS = 10.0
 LIVE_EVERY_SECONDS = 0.2
@@ -139,16 +137,16 @@ def follow(events: Iterable[Event], watch: Watch) -> Finished:
     """Run a training to its end and show its progress; each finding is printed once."""
     printed: set[tuple[str, str]] = set()
     for event in events:
+        if isinstance(event, Stepped | Evaluated | Finished):
+            for finding in event.findings:
+                if (finding.name, finding.place) not in printed:
+                    printed.add((finding.name, finding.place))
+                    say(f"warning: {finding}")
         match event:
-            case Stepped() | Evaluated():
-                for finding in event.findings:
-                    if (finding.name, finding.place) not in printed:
-                        printed.add((finding.name, finding.place))
-                        say(f"warning: {finding}")
-                if isinstance(event, Stepped):
-                    watch.stepped(event)
-                else:
-                    watch.evaluated(event)
+            case Stepped():
+                watch.stepped(event)
+            case Evaluated():
+                watch.evaluated(event)
             case Finished():
                 return event
     raise AssertionError("a training ends with Finished")
@@ -163,11 +161,11 @@ def _scores(event: Evaluated) -> str:
     return f"dev after step {event.step}: {scores}{'  (best so far)' if event.best else ''}"
 
 
-def _in_context(task: str, score: "Score") -> str:
-    """A score with its metric, its rows and what a constant answer would score."""
+def _in_context(task: str, score: Score) -> str:
+    """A score with its metric, what it is based on and what a constant answer would score."""
     found = with_interval(score.score, score.low, score.high)
     constant = "" if score.baseline is None else f"constant {score.baseline:.3f}, "
-    return f"{task} {score.metric} {found} ({constant}{plural(score.rows, 'row')})"
+    return f"{task} {score.metric} {found} ({constant}{scored_on(score.rows, score.masked_tokens)})"
 
 
 class _Live:

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from cotrunk.cli.terminal.output import out, table
-from cotrunk.errors import plural
+from cotrunk.cli.terminal.output import duration, out, table
 from cotrunk.study.claims import evidence
 from cotrunk.study.layout import Filled, both
 from cotrunk.study.study import Outcome
@@ -52,11 +51,3 @@ def show_dry_run(document: Mapping[str, Any]) -> None:
     total = sum(len(sweep["trials"]) for sweep in document["sweeps"].values())
     rows.append(["all", str(total), "", duration(document["seconds"])])
     out().print(table("", ["sweep", "trials", "steps each", "expected time"], rows))
-
-
-def duration(seconds: float) -> str:
-    if seconds < 90:
-        return plural(round(seconds), "second")
-    if seconds < 5400:
-        return plural(round(seconds / 60), "minute")
-    return f"{seconds / 3600:.1f} hours"

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from cotrunk.cli.terminal.output import err, number, out, say, table
+from cotrunk.cli.terminal.output import duration, err, number, out, say, table
 from cotrunk.errors import plural
 from cotrunk.runs.folder import RunFolder
 from cotrunk.study.sweep.spec import Spec
@@ -161,7 +161,8 @@ def show_dry_run(document: Mapping[str, Any], spec: Spec) -> None:
     if document["more"]:
         out().print(f"and {plural(document['more'], 'trial')} chosen from the results of these")
     at_once = f"{spec.max_concurrent} at a time, {plural(spec.threads, 'thread')} each"
-    out().print(f"about {duration(document['seconds'])} ({at_once}), by {document['basis']}")
+    basis = f"estimated from {document['basis']}"
+    out().print(f"about {duration(document['seconds'])} ({at_once}), {basis}")
 
 
 def _row(trial: Trial) -> list[str]:
@@ -172,10 +173,3 @@ def _row(trial: Trial) -> list[str]:
 def _scores(trial: Trial) -> str:
     found = [f"{task} {number(score['score'])}" for task, score in trial.scores.items()]
     return "  ".join(found) or "no score"
-
-
-def duration(seconds: float) -> str:
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    minutes = seconds / 60
-    return f"{minutes:.0f} min" if minutes < 100 else f"{minutes / 60:.1f} h"

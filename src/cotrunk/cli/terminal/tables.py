@@ -6,8 +6,9 @@ from typing import Any
 
 from cotrunk.cli.terminal.output import megabytes, number, out, table, with_interval
 from cotrunk.errors import plural
+from cotrunk.kinds.metrics import scored_on
 from cotrunk.kinds.task import Task
-from cotrunk.kinds.threshold import EVEN
+from cotrunk.kinds.threshold import threshold_line
 from cotrunk.model.sharing.drawn import draw_owners
 from cotrunk.model.sharing.parameter_table import ParameterTable
 
@@ -39,18 +40,8 @@ def show_scores(title: str, document: Document) -> None:
     for task, s in document["scores"].items():
         if found := threshold_line(s.get("thresholds", {})):
             out().print(f"{task}: {found}")
-
-
-def threshold_line(thresholds: Mapping[str, float]) -> str:
-    """Above which probability a class is given; empty if that is 0.5 for all."""
-    values = set(thresholds.values())
-    if values <= {EVEN}:
-        return ""
-    if len(values) == 1:
-        every = "each class" if len(thresholds) > 1 else next(iter(thresholds))
-        return f"{every} is given above a probability of {values.pop():.3g}"
-    each = ", ".join(f"{name} {value:.3g}" for name, value in thresholds.items())
-    return f"a class is given above a probability of: {each}"
+        if (masked := s.get("masked_tokens")) is not None:  # runs of older versions have none
+            out().print(f"{task}: scored on {scored_on(s['rows'], masked)}")
 
 
 def network_line(network: Document) -> str:
@@ -126,17 +117,21 @@ def show_plan(parameter_table: ParameterTable, reads: Mapping[str, Sequence[str]
 def show_dry_run(document: Document) -> None:
     """One row per epoch and task."""
     rows = []
+    has_stages = any("stage" in epoch for epoch in document["sampling"])
     for epoch in document["sampling"]:
         name = str(epoch["epoch"] + 1)
+        stage = [str(epoch["stage"])] if has_stages else []
         for task, share in epoch["probabilities"].items():
             batches, size = epoch["batches"][task], epoch["rows"][task]
             factor = f"{epoch['factors'][task]:.4g}"
             passes = f"{epoch['passes'][task]:.2f}"
-            rows.append([name, task, f"{share:.4f}", f"{batches:,}", passes, f"{size:,}", factor])
-            name = ""
+            counts = [f"{share:.4f}", f"{batches:,}", passes, f"{size:,}", factor]
+            rows.append([*stage, name, task, *counts])
+            name, stage = "", [""] * has_stages
     sizes = ["batches", "passes over its rows", "rows per batch", "loss factor"]
-    made = table("", ["epoch", "task", "share of batches", *sizes], rows)
-    made.columns[1].justify = "left"
+    first = [*["stage"] * has_stages, "epoch"]
+    made = table("", [*first, "task", "share of batches", *sizes], rows)
+    made.columns[len(first)].justify = "left"
     out().print(made)
     steps, parameters = document["steps"], document["parameters"]
     out().print(f"{plural(steps, 'step')}, {plural(parameters, 'parameter')}")

@@ -81,7 +81,7 @@ def raw(name: str, *, data: str | None = None) -> dict[str, Any]:
 
 
 def settings(name: str, *, changes: list[str], unset: Sequence[str] = ()) -> "Settings":
-    from cotrunk.config.settings import check_settings
+    from cotrunk.config.check import check_settings
 
     table = raw(name)
     remove_keys(table, unset)
@@ -105,7 +105,7 @@ def _ancestry(name: str) -> list[str]:
 
 
 def _as_reported(layer: Layer, name: str) -> Layer:
-    """With what the report has otherwise, for a preset and for those it extends."""
+    """With the report's own settings, for a preset and for those it extends."""
     if name in NOT_REPORTED:
         raise UserError(f"--preset {name} --as-reported: no report has trained it")
     files = [AS_REPORTED / f"{each}.toml" for each in _ancestry(name)]

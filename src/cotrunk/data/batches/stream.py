@@ -1,6 +1,7 @@
 """The batches of every step. The step number is the only state, so any step can be resumed."""
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -68,6 +69,18 @@ class Stream:
             self.sampler, self.sizes, batch=self.batch, seed=self.seed, epochs=self.epochs
         )
 
+    def plans_until(self, step: int) -> list[Plan]:
+        """What each epoch will do if the run ends at ``step``."""
+        plans, first = [], 0
+        for plan, end in zip(self.plans, self.epoch_ends, strict=True):
+            if first < step < end:
+                specs = (spec.task for at in range(first, step) for spec in self.specs(at))
+                plan = _shortened(plan, Counter(specs))
+            if first < step:
+                plans.append(plan)
+            first = end
+        return plans
+
     @cached_property
     def epoch_ends(self) -> list[int]:
         """The step at which each epoch ends."""
@@ -115,6 +128,16 @@ class Stream:
         return _sampler_steps(
             self.sampler, _frozen(self.sizes), _frozen(self.batch), self.seed, epoch, self.epochs
         )
+
+
+def _shortened(plan: Plan, batches: Mapping[str, int]) -> Plan:
+    """An epoch that has only these batches."""
+    made = {task: batches.get(task, 0) for task in plan["batches"]}
+    passes = {
+        task: some * made[task] / (plan["batches"][task] or 1)
+        for task, some in plan["passes"].items()
+    }
+    return {**plan, "batches": made, "passes": passes}
 
 
 def _frozen(numbers: Mapping[str, int]) -> tuple[tuple[str, int], ...]:

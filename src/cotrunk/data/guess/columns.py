@@ -1,39 +1,48 @@
-"""What the columns of a file hold: texts, labels or ids. Judged by their cells, not their names."""
+"""What a column holds: texts, labels or ids. Judged by its cells, not its name."""
 
 import re
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from itertools import islice
-from pathlib import Path
-from typing import Any, Literal, TypeGuard
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
-from cotrunk.data.reading.cells import is_undecoded
-from cotrunk.data.reading.encodings import UTF8, guess_encoding
-from cotrunk.data.reading.files import open_table
-from cotrunk.data.reading.formats import Fault, Table
-from cotrunk.errors import UserError
-from cotrunk.kinds.kind import number_of
+from cotrunk.data.guess.schemes import scheme_of
+from cotrunk.numbers import number_of
 
-ROWS_SEEN = 20_000
 MOST_CLASSES, MOST_NUMBERED = 200, 20
 """Distinct values that can be classes; distinct whole numbers that can."""
+ROWS_PER_CLASS, ROWS_PER_RARE_CLASS = 2, 3
+"""How often values occur on average if they are classes; the second if they are more than 20."""
 FEW_WORDS, MANY_WORDS = 2.5, 6.0
 """A text has more than FEW_WORDS on average; repeated texts of MANY_WORDS are still texts."""
 SEPARATORS = "|;,"
-PARQUET = ".parquet"
 WHOLE = re.compile(r"\s*[+-]?\d+\s*", re.ASCII)
+UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"
+)
+"""Letters of scripts without blanks between words: Thai, Lao, Burmese, Khmer, Japanese, Chinese."""
+LETTERS_PER_WORD = 2
+MONTH = "(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
+DATE = re.compile(
+    r"(\d{4}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.]\d{4}|\d\d?/\d\d?/\d\d"
+    rf"|(\d\d?\.? )?{MONTH}\.?( \d\d?)?,? \d{{4}})([ T,]+\d\d?:\d\d.*)?",
+    re.ASCII | re.IGNORECASE,
+)
 
-Role = Literal["text", "words", "number", "category", "set", "id", "empty", "unknown"]
+Role = Literal[
+    "text", "words", "number", "category", "set", "id", "counter", "date", "empty", "unknown"
+]
 
 
 @dataclass(frozen=True)
 class Column:
     """``values`` are its distinct values, in order; empty if there are too many to be labels.
 
+    ``filled`` cells are not empty; ``blank`` ones are empty strings, others are missing.
     ``low`` and ``high`` are those of numbers; ``is_spelled_whole``: none is written like 2.0.
-    ``separator`` is that of a set of classes.
+    ``separator`` is that of a set of classes; ``words`` is the mean number of words in a cell.
+    Lists have ``lengths``, one for each row, and the ``scheme`` that they would have as tags;
+    ``misfits`` are rows that it does not allow.
     """
 
     name: str
@@ -45,6 +54,11 @@ class Column:
     high: float = 0.0
     is_spelled_whole: bool = False
     separator: str = ""
+    words: float = 0.0
+    lengths: tuple[int, ...] = ()
+    scheme: str = ""
+    misfits: int = 0
+    blank: int = 0
 
     @property
     def may_be_label(self) -> bool:
@@ -53,84 +67,26 @@ class Column:
         return is_list or self.role in ("number", "category", "set", "empty")
 
 
-@dataclass(frozen=True)
-class FileSummary:
-    """The columns of a file; ``rows`` were read, ``bad`` ones could not be."""
-
-    path: Path
-    columns: tuple[Column, ...]
-    rows: int
-    bad: int
-    encoding: str = UTF8
-
-
-def summarize(path: Path) -> FileSummary:
-    """What columns hold is judged by the first rows, but all labels of the file are read.
-
-    A class or a number that first occurs near the end belongs to the task as well.
-    """
-    encoding = _encoding(path)
-    names, rows, bad = _first_rows(path, encoding)
-    is_whole = len(rows) + bad <= ROWS_SEEN
-    cells_of = dict(zip(names, zip(*rows[:ROWS_SEEN], strict=True), strict=True))
-    columns = {name: _column(name, cells) for name, cells in cells_of.items()}
-    if is_whole:
-        return FileSummary(path, tuple(columns.values()), len(rows), bad, encoding)
-    labels = [name for name, column in columns.items() if column.may_be_label]
-    with _opened(path, encoding) as table:
-        records = [cells for _, cells in table.select(labels)]
-    found = [cells for cells in records if _is_readable(cells)]
-    for name, cells in zip(labels, zip(*found, strict=True), strict=True):
-        columns[name] = _column(name, cells)
-    bad = len(records) - len(found)
-    return FileSummary(path, tuple(columns.values()), len(found), bad, encoding)
-
-
-def _encoding(path: Path) -> str:
-    if path.suffix.lower() == PARQUET or not path.is_file():
-        return UTF8
-    if (guess := guess_encoding(path)) is not None:
-        return guess
-    with _opened(path, UTF8):
-        pass  # refused if it is no text at all
-    fix = f"save it as UTF-8, as in: iconv -f ENCODING -t utf-8 {path.name} > utf8-{path.name}"
-    raise UserError(f"{path}: is not UTF-8, and no encoding fits it surely; {fix}")
-
-
-def _opened(path: Path, encoding: str) -> AbstractContextManager[Table]:
-    return open_table(path, needed=(), quoting="csv", place=str(path), encoding=encoding)
-
-
-def _first_rows(path: Path, encoding: str) -> tuple[list[str], list[tuple[Any, ...]], int]:
-    """The names of the columns, at most one row more than will be judged, and how many are bad."""
-    with _opened(path, encoding) as table:
-        names = list(table.columns)
-        if len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise UserError(f"{path}: two columns are called {twice!r}; rename one of them")
-        records = list(islice((cells for _, cells in table.select(names)), ROWS_SEEN + 1))
-    rows = [cells for cells in records if _is_readable(cells)]
-    if not rows:
-        raise UserError(f"{path}: has no row that can be read; check its delimiter and quotes")
-    return names, rows, len(records) - len(rows)
-
-
-def _is_readable(cells: tuple[Any, ...] | Fault) -> TypeGuard[tuple[Any, ...]]:
-    return not isinstance(cells, Fault) and not is_undecoded(cells)
-
-
-def _column(name: str, cells: Sequence[Any]) -> Column:
+def column_of(name: str, cells: Sequence[Any]) -> Column:
     filled = [cell for cell in cells if not _is_empty(cell)]
+    blank = len(cells) - len(filled) - sum(cell is None for cell in cells)
+    return replace(_judged(name, cells, filled), blank=blank)
+
+
+def _judged(name: str, cells: Sequence[Any], filled: Sequence[Any]) -> Column:
     if not filled:
         return Column(name, "empty", 0, 0)
     if all(isinstance(cell, list) for cell in filled):
-        return _of_lists(name, filled)
+        lengths = tuple(0 if _is_empty(cell) else len(cell) for cell in cells)
+        return replace(_of_lists(name, filled), lengths=lengths)
     if not all(isinstance(cell, str | int | float) for cell in filled):
         return Column(name, "unknown", len(filled), 0)
     written = [_spelled(cell) for cell in filled]
     numbers = [number_of(cell) for cell in filled]
     if all(number is not None for number in numbers):
         return _of_numbers(name, written, [number for number in numbers if number is not None])
+    if all(map(is_date, written)):
+        return Column(name, "date", len(written), len(set(written)))
     return _of_texts(name, written)
 
 
@@ -141,7 +97,7 @@ def _of_numbers(name: str, written: list[str], numbers: list[float]) -> Column:
     ordered = sorted(set(numbers)) if is_whole and distinct <= MOST_NUMBERED else []
     return Column(
         name,
-        "id" if is_counter else "number",
+        "counter" if is_counter else "number",
         len(numbers),
         distinct,
         values=tuple(str(int(number)) for number in ordered),
@@ -152,25 +108,36 @@ def _of_numbers(name: str, written: list[str], numbers: list[float]) -> Column:
 
 
 def _of_texts(name: str, written: list[str]) -> Column:
+    role: Role
+    values: tuple[str, ...]
     distinct = set(written)
-    words = sum(len(cell.split()) for cell in written) / len(written)
-    repeats = len(written) >= 2 * len(distinct)
-    if repeats and len(distinct) <= MOST_CLASSES and words < MANY_WORDS:
-        separator = _separator(written)
-        parts = {part.strip() for cell in distinct for part in cell.split(separator or None)}
-        values = parts if separator else distinct
-        role: Role = "set" if separator else "category"
-        return Column(
-            name, role, len(written), len(distinct), tuple(sorted(values)), separator=separator
-        )
-    if (separator := _separator(written)) and words < MANY_WORDS:
-        parts = {part.strip() for cell in distinct for part in cell.split(separator)}
-        if len(parts) <= MOST_CLASSES and 2 * len(parts) <= len(written):
-            return Column(
-                name, "set", len(written), len(distinct), tuple(sorted(parts)), separator=separator
-            )
-    role = "text" if words > FEW_WORDS else "id"
-    return Column(name, role, len(written), len(distinct))
+    words = sum(map(word_count, written)) / len(written)
+    separator = _separator(written) if words < MANY_WORDS else ""
+    names = distinct
+    if separator:
+        names = {part.strip() for cell in distinct for part in cell.split(separator)}
+    if words < MANY_WORDS and _may_be_classes(names, len(written)):
+        values, role = tuple(sorted(names)), "set" if separator else "category"
+    else:
+        values, role, separator = (), "text" if words > FEW_WORDS else "id", ""
+    return Column(name, role, len(written), len(distinct), values, separator=separator, words=words)
+
+
+def _may_be_classes(values: set[str], rows: int) -> bool:
+    needed = ROWS_PER_CLASS if len(values) <= MOST_NUMBERED else ROWS_PER_RARE_CLASS
+    return len(values) <= MOST_CLASSES and needed * len(values) <= rows
+
+
+def is_date(text: str) -> bool:
+    return DATE.fullmatch(text.strip()) is not None
+
+
+def word_count(text: str) -> float:
+    """Scripts without blanks between words are counted by letters."""
+    letters = 0 if text.isascii() else len(UNSPACED.findall(text))
+    if not letters:
+        return len(text.split())
+    return letters / LETTERS_PER_WORD + len(UNSPACED.sub(" ", text).split())
 
 
 def _separator(written: Sequence[str]) -> str:
@@ -178,10 +145,9 @@ def _separator(written: Sequence[str]) -> str:
     for separator in SEPARATORS:
         joined = [cell for cell in written if separator in cell]
         parts = Counter(part.strip() for cell in written for part in cell.split(separator))
-        if joined and "" not in parts and len(parts) < len(set(written)):
-            longest = max(len(part.split()) for part in parts)
-            if longest <= FEW_WORDS:
-                return separator
+        gives_fewer = joined and "" not in parts and len(parts) < len(set(written))
+        if gives_fewer and max(map(word_count, parts)) <= FEW_WORDS:
+            return separator
     return ""
 
 
@@ -190,8 +156,11 @@ def _of_lists(name: str, cells: Sequence[list[Any]]) -> Column:
     if not all(isinstance(part, str) for part in parts):
         return Column(name, "unknown", len(cells), 0)
     distinct = set(parts)
-    values = tuple(sorted(distinct)) if len(distinct) <= MOST_CLASSES else ()
-    return Column(name, "words", len(cells), len(distinct), values)
+    if len(distinct) > MOST_CLASSES:
+        return Column(name, "words", len(cells), len(distinct))
+    scheme, misfits = scheme_of(cells)
+    values = tuple(sorted(distinct))
+    return Column(name, "words", len(cells), len(distinct), values, scheme=scheme, misfits=misfits)
 
 
 def _is_empty(cell: object) -> bool:

@@ -6,17 +6,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from cotrunk.data.guess.columns import Column, FileSummary, summarize
+from cotrunk.data.guess.columns import Column
+from cotrunk.data.guess.names import task_name
+from cotrunk.data.guess.schemes import AS_BIO, other_scheme
+from cotrunk.data.guess.summary import FileSummary, summarize
+from cotrunk.data.guess.tags import conll_names, words_and_tags
 from cotrunk.data.reading.encodings import UTF8
+from cotrunk.data.reading.files import CONLL
+from cotrunk.data.reading.formats import LINE
 from cotrunk.errors import Errors, UserError, plural
+from cotrunk.kinds import KINDS
 from cotrunk.kinds.binary import PAIRS
-from cotrunk.kinds.task import TAKEN
 
 SPLIT_WORDS = {
     "train": ("train", "training"),
     "dev": ("dev", "valid", "validation", "val", "development"),
     "test": ("test", "testing"),
 }
+IDS = ("id", "counter")
 HELD_OUT = 0.1
 FEW_ROWS = 50
 """Below this, a dev set of a tenth says nothing; a fifth says little."""
@@ -26,13 +33,14 @@ FEW_ROWS = 50
 class GuessedTask:
     """A task as its config says it; ``options`` are the keys of its kind, ``why`` what was seen.
 
-    ``dev`` and ``test`` are files, or shares of ``train``.
+    ``dev`` and ``test`` are files, or shares of ``train``. ``columns`` are those of a CoNLL file
+    that are not called as usual.
     """
 
     name: str
     kind: str
     texts: tuple[str, ...]
-    label: str
+    label: str | None
     train: Path
     dev: Path | float
     test: Path | None
@@ -42,6 +50,7 @@ class GuessedTask:
     has_bad_rows: bool = False
     id: str | None = None
     encoding: str = UTF8
+    columns: tuple[str, ...] = ()
 
 
 def guess_tasks(files: Sequence[Path]) -> list[GuessedTask]:
@@ -78,6 +87,8 @@ def _by_splits(files: Sequence[Path]) -> list[dict[str, Path]]:
 
 def _tasks_of(splits: Mapping[str, Path]) -> list[GuessedTask]:
     seen = summarize(splits["train"])
+    if seen.is_plain_text:
+        return [_masked_words(seen, splits)]
     found = list(_tagging(seen, splits)) or list(_about_texts(seen, splits))
     if not found:
         held = ", ".join(f"{column.name} ({_says(column)})" for column in seen.columns[:20])
@@ -89,35 +100,77 @@ def _tasks_of(splits: Mapping[str, Path]) -> list[GuessedTask]:
 
 
 def _tagging(seen: FileSummary, splits: Mapping[str, Path]) -> Iterator[GuessedTask]:
-    """Two lists per row: the one with few distinct entries tags the words of the other."""
-    lists = sorted(
-        (column for column in seen.columns if column.role == "words"), key=lambda c: c.distinct
-    )
-    if len(lists) < 2 or not lists[0].values or lists[-1].distinct <= lists[0].distinct:
+    """A task for each list of tags; the columns of a CoNLL file with several get names."""
+    words, tags = words_and_tags(seen.columns)
+    if words is None:
         return
-    tags, words = lists[0], lists[-1]
-    prefixed = [value for value in tags.values if value != "O"]
-    entities = bool(prefixed) and all(re.match(r"[BI]-.", value) for value in prefixed)
-    scheme = {} if entities else {"scheme": "plain"}
-    yield _task(
-        seen,
-        splits,
-        tags,
-        (words.name,),
-        "tags",
-        f"a tag for each word: {_listed(tags.values)}",
-        {"classes": "from-train", **scheme},
+    renamed = len(tags) > 1 and seen.path.suffix.lower() in CONLL
+    usual = [column.name for column in seen.columns]
+    names = conll_names(seen.columns, words, tags) if renamed else usual
+    name_of = dict(zip(usual, names, strict=True))
+    for column in tags:
+        label = replace(column, name=name_of[column.name])
+        why = f"a tag for each word: {_listed(column.values)}"
+        options = {"classes": "from-train"}
+        if column.scheme != "bio":
+            options["scheme"] = column.scheme
+        task = _task(seen, splits, label, (name_of[words.name],), "tags", why, options)
+        task = _with_other_scheme(_with_misfits(task, column), column)
+        yield replace(task, columns=tuple(names) if renamed else ())
+
+
+def _with_misfits(task: GuessedTask, tags: Column) -> GuessedTask:
+    if not tags.misfits:
+        return task
+    count = plural(tags.misfits, "row")
+    note = f'{count} with an I- tag that continues nothing: skipped; scheme = "iob1" allows it'
+    return replace(task, why=(*task.why, note), has_bad_rows=True)
+
+
+def _with_other_scheme(task: GuessedTask, tags: Column) -> GuessedTask:
+    found = other_scheme(tags.values) if tags.scheme == "plain" else None
+    if found is None:
+        return task
+    changes = " and ".join(f"{old}- by {new}-" for old, new in AS_BIO[found].items())
+    note = (
+        f"entities in {found}, which is not supported: scored by the accuracy of single tags; "
+        f'for entity F1, replace {changes} in the files, and set scheme = "bio"'
     )
+    return replace(task, why=(*task.why, note))
+
+
+def _masked_words(seen: FileSummary, splits: Mapping[str, Path]) -> GuessedTask:
+    why = f"plain text without labels, a text in each of {plural(seen.rows, 'line')}"
+    name = _without_split(seen.path.stem)
+    lines = Column(name, "text", seen.rows, seen.rows)
+    task = _task(seen, splits, lines, (LINE,), "mlm", "", {})
+    return replace(task, label=None, why=(why, *task.why[1:]))
 
 
 def _about_texts(seen: FileSummary, splits: Mapping[str, Path]) -> Iterator[GuessedTask]:
     texts = tuple(column.name for column in seen.columns if column.role == "text")
-    if not texts:
-        return
-    for column in seen.columns:
+    notes = [f"more texts in the file: {', '.join(texts[2:])}"] if len(texts) > 2 else []
+    if not texts and (varied := _most_varied(seen.columns)):
+        texts = (varied.name,)
+        notes = [
+            f"no column looks like text; {varied.name!r} varies most, so it is read as the text"
+        ]
+    for column in seen.columns if texts else ():
         kind, why, options = _kind_of(column)
-        if kind:
-            yield _task(seen, splits, column, texts, kind, why, options)
+        if kind and column.name not in texts:
+            task = _task(seen, splits, column, texts, kind, why, options)
+            yield replace(task, why=(*task.why, *notes))
+
+
+def _most_varied(columns: Sequence[Column]) -> Column | None:
+    """Of the columns with the most distinct values, or half as many, the one with most words.
+
+    Keys of one word each may be more distinct than two-word texts.
+    """
+    others = [c for c in columns if c.role in ("id", "category", "set") and c.distinct > 1]
+    most = max((column.distinct for column in others), default=0)
+    varied = [column for column in others if 2 * column.distinct >= most]
+    return max(varied, key=lambda column: (column.words, column.distinct), default=None)
 
 
 def _kind_of(column: Column) -> tuple[str, str, dict[str, object]]:
@@ -162,21 +215,23 @@ def _task(
     texts: tuple[str, ...],
     kind: str,
     why: str,
-    options: dict[str, object],
+    options: Mapping[str, object],
 ) -> GuessedTask:
     notes = [f"{label.name}: {why} in {plural(label.filled, 'row')}"]
-    if len(texts) > 2:
-        notes.append(f"more texts in the file: {', '.join(texts[2:])}")
-    has_gaps = label.filled < seen.rows
-    if has_gaps:
-        notes.append(f"{plural(seen.rows - label.filled, 'row')} without a label are left out")
+    may_be_empty = KINDS[kind].missing_is_unlabelled
+    no_class = label.blank if may_be_empty else 0
+    if no_class:
+        notes.append(f"{plural(no_class, 'row')} with an empty cell: no class")
+    labelled = label.filled + no_class
+    if labelled < seen.rows:
+        notes.append(f"{plural(seen.rows - labelled, 'row')} without a label: left out")
     if seen.bad:
         notes.append(f"{plural(seen.bad, 'row')} that cannot be read: skipped, and counted")
     if seen.encoding != UTF8:
         notes.append(f"the file is not UTF-8; it looks like {seen.encoding}")
-    share = HELD_OUT if label.filled >= FEW_ROWS else 2 * HELD_OUT
+    share = HELD_OUT if labelled >= FEW_ROWS else 2 * HELD_OUT
     return GuessedTask(
-        name=_name(label.name),
+        name=task_name(label.name),
         kind=kind,
         texts=texts[:2],
         label=label.name,
@@ -185,30 +240,25 @@ def _task(
         test=splits.get("test"),
         why=tuple(notes),
         options=options,
-        has_gaps=has_gaps,
+        has_gaps=labelled < seen.rows and not may_be_empty,
         has_bad_rows=seen.bad > 0,
-        id=_id_of(seen),
+        id=_id_of(seen, texts),
         encoding=seen.encoding,
     )
 
 
-def _id_of(seen: FileSummary) -> str | None:
+def _id_of(seen: FileSummary, texts: Sequence[str]) -> str | None:
     """The column that tells rows apart; None if there is none, or if it is called id anyway."""
-    names = [c.name for c in seen.columns if c.role == "id" and c.distinct == seen.rows and c.name]
+    ids = [c.name for c in seen.columns if c.role in IDS and c.distinct == seen.rows]
+    names = [name for name in ids if name and name not in texts]
     return None if "id" in (column.name for column in seen.columns) else next(iter(names), None)
-
-
-def _name(column: str) -> str:
-    """A column's name as that of a task, which has letters, digits, _ and - only."""
-    plain = re.sub(r"[^A-Za-z0-9_-]+", "_", column).strip("_-") or "task"
-    return plain[:64] if plain[0].isalpha() and plain not in TAKEN else f"task_{plain}"[:64]
 
 
 def _with_own_names(tasks: Sequence[GuessedTask]) -> list[GuessedTask]:
     """Labels of the same name in several files are told apart by the files' names."""
     names = [task.name for task in tasks]
     longer = [
-        replace(task, name=_name(f"{_without_split(task.train.stem)}_{task.name}"))
+        replace(task, name=task_name(f"{_without_split(task.train.stem)}_{task.name}"))
         if names.count(task.name) > 1
         else task
         for task in tasks
@@ -232,10 +282,16 @@ def _listed(values: Sequence[str]) -> str:
 
 
 def _says(column: Column) -> str:
+    if column.role in ("number", "category") and column.distinct == 1:
+        return f"always the same {'number' if column.role == 'number' else 'value'}"
     return {
         "text": "text",
-        "id": "a different short value in nearly every row",
+        "id": f"{column.distinct:,} different short values in {column.filled:,} rows",
+        "date": "dates",
+        "counter": "a different number in every row",
         "empty": "empty",
-        "number": "always the same number",
-        "category": "always the same value",
+        "number": f"{column.distinct:,} different numbers",
+        "category": f"{column.distinct:,} different values",
+        "set": f"names joined by {column.separator!r}",
+        "words": "lists of words",
     }.get(column.role, "neither text nor label")

@@ -15,7 +15,7 @@ from cotrunk.data.reading.cells import (
 from cotrunk.data.reading.encodings import encoding_fix
 from cotrunk.data.reading.formats import Fault, Table
 from cotrunk.data.reading.refusal import SKIP, About, BadRow, Refusal, listed_values
-from cotrunk.kinds import Kind, WordError
+from cotrunk.kinds import Kind, LabelError, WordError
 from cotrunk.kinds.task import Task
 
 
@@ -58,7 +58,9 @@ def findings_of(
             reason = str(fault) if fault else None
             if table.word_per_line and isinstance(fault, WordError):
                 row = line + fault.word - 1
-            if task.labels.lists_classes:
+            if isinstance(fault, LabelError) and fault.fix:
+                fix = fault.fix
+            elif task.labels.lists_classes:
                 fix = "correct the cell or the task's classes"
         if reason:
             at = f":{table.columns.index(name) + 1}" if table.numbered else ""
@@ -86,12 +88,13 @@ def _label_fault(task: Task, table: Table, text: object, cell: object) -> ValueE
     if task.labels.reads_words and words_fault(text) is None:
         words = len(as_words(text))
         if len(target) != words:
-            return ValueError(f"each word needs a label; found {len(target)} for {words} words")
+            reason = f"each word needs a label; found {len(target)} for {words} words"
+            return LabelError(reason, fix="correct the cell")
     return None
 
 
 def explain(refused: Refusal, labels: Kind, *, path: Path, encoding: str, fitting: int) -> None:
-    """Say of mistakes that concern every row what is behind them.
+    """Explain mistakes that affect every row.
 
     ``fitting``: the number of labels that could be read.
     """

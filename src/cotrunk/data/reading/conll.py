@@ -21,22 +21,28 @@ Numbered = tuple[int, str]
 
 
 def read_conll(
-    text: Iterable[str], place: str, *, columns: Sequence[str] = (), encoding: str = UTF8
+    text: Iterable[str],
+    place: str,
+    *,
+    columns: Sequence[str] = (),
+    words: str | None = None,
+    encoding: str = UTF8,
 ) -> Table:
     """One record per sentence, at the line of its first word; a cell is a list of words or tags.
 
     ``columns`` names the columns; the default is "tokens", "column2", ..., "tags". Columns are
-    separated by tabs if the first line has one, else by blanks.
+    separated by tabs if the first line has one, else by blanks. ``words``: the one of ``columns``
+    that a file may have alone.
     """
     lines = enumerate(text, 1)
     opening = list(islice(lines, SNIFFED_LINES))
     number, first = _first_word(opening, place)
     split = _by_tabs if "\t" in first else _by_blanks
     width = len(split(first))
+    if width == 1 and words is not None and words in columns:
+        columns = [words]
     if columns and len(columns) != width:
-        named = plural(len(columns), "name")
-        found = f"this line has {plural(width, 'column')}"
-        raise UserError(f"{place}:{number}: columns lists {named}, but {found}")
+        raise UserError(f"{place}:{number}: {_other_columns(columns, width, words)}")
     names = list(columns) or _usual_names(width)
 
     def select(wanted: Sequence[str]) -> Iterator[Record]:
@@ -58,6 +64,16 @@ def _first_word(opening: Sequence[Numbered], place: str) -> Numbered:
         rest = f" in its first {SNIFFED_LINES:,} lines" if len(opening) == SNIFFED_LINES else ""
         raise UserError(f"{place}: the file has no sentence{rest}")
     return (certain or words)[0]
+
+
+def _other_columns(columns: Sequence[str], width: int, words: str | None) -> str:
+    named = f"columns lists {plural(len(columns), 'name')} ({', '.join(columns)})"
+    fix = (
+        f"give all of them, or {words} alone"
+        if words in columns
+        else "name all columns of the file"
+    )
+    return f"{named}, but this line has {plural(width, 'column')}; {fix}"
 
 
 def _usual_names(width: int) -> list[str]:

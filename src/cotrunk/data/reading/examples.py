@@ -27,8 +27,8 @@ class Source:
     number. ``sparse_labels`` skips rows with an empty label, ``skip_bad_rows`` skips bad rows
     instead of rejecting the file; both are counted. ``sparse_texts`` skips JSON objects that lack
     a text column. ``columns`` names the columns of a CoNLL file. ``is_plain_text``: each line is a
-    text. ``called`` is the file's name in messages (default: its path). ``part``: only some of its
-    rows are meant.
+    text. ``called`` is the file's name in messages (default: its path). ``part``: read
+    only the rows of this split.
     """
 
     path: Path
@@ -50,7 +50,11 @@ class Source:
         return self.called or str(self.path)
 
     def open(self, needed: Sequence[str]) -> AbstractContextManager[Table]:
-        """Open the file as a table; the delimiter is detected by the ``needed`` columns."""
+        """Open the file as a table; the delimiter is detected by the ``needed`` columns.
+
+        Without labels, a CoNLL file may have its words alone.
+        """
+        words = self.texts[0] if self.label is None and len(self.texts) == 1 else None
         return open_table(
             self.path,
             needed=needed,
@@ -58,6 +62,7 @@ class Source:
             encoding=self.encoding,
             place=self.place,
             columns=self.columns,
+            words=words,
             is_plain_text=self.is_plain_text,
         )
 
@@ -147,15 +152,21 @@ class Rows:
             for finding in findings_of(self.task, table, columns, line, cells):
                 refused.add(finding)
         self._explain(refused, fitting)
-        if refused.causes and not skips:
-            raise refused.error(rows=number, usable=usable)
-        self.dropped = refused.lines(rows=number, usable=usable, fixes=not usable)
+        self._conclude(table.place, refused, rows=number, usable=usable, meant=meant)
+
+    def _conclude(
+        self, place: str, refused: Refusal, *, rows: int, usable: int, meant: int
+    ) -> None:
+        """Refuse a file with bad rows, or with none to use; ``meant``: usable ones of its part."""
+        if refused.causes and not self.source.skip_bad_rows:
+            raise refused.error(rows=rows, usable=usable)
+        self.dropped = refused.lines(rows=rows, usable=usable, fixes=not usable)
         if not usable:
-            raise UserError(f"{table.place}: {self._nothing_left(number)}", *self.dropped)
-        if part is not None and not meant:
+            raise UserError(f"{place}: {self._nothing_left(rows)}", *self.dropped)
+        if (part := self.source.part) is not None and not meant:
             raise UserError(
-                f"{table.place}: none of {plural(usable, 'row')} of task {self.task.name} is for "
-                f"{part.split}; give another share, or a file of {part.split} rows"
+                f"{place}: none of the {plural(usable, 'row')} of task {self.task.name} "
+                f"falls into {part.split}; give another share, or a file of {part.split} rows"
             )
 
     def _explain(self, refused: Refusal, fitting: int) -> None:

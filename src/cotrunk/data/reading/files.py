@@ -64,20 +64,16 @@ def open_table(
     place: str,
     encoding: str = UTF8,
     columns: Sequence[str] = (),
+    words: str | None = None,
     is_plain_text: bool = False,
 ) -> Iterator[Table]:
     """The extension gives the format; the delimiter is the one that yields the ``needed`` columns.
 
-    ``columns`` names the columns of a CoNLL file, which has no header. ``is_plain_text``: the lines
-    are texts, not rows of a table.
+    ``columns`` names the columns of a CoNLL file, which has no header; ``words`` is the one that it
+    may have alone. ``is_plain_text``: the lines are texts, not rows of a table.
     """
-    suffix = path.suffix.lower()
-    try:
-        if path.is_dir():
-            raise UserError(f"{place}: is a folder; give a file")
-        if suffix not in KNOWN:
-            known = " ".join(KNOWN)
-            raise UserError(f"{place}: the extension must be one of {known}; found {suffix!r}")
+    with _as_user_errors(path, place, encoding):
+        suffix = _extension_of(path, place)
         with _bytes_of(path) as stream:
             head = stream.peek()[:SNIFFED_BYTES]
             if not head:
@@ -88,30 +84,25 @@ def open_table(
             _check_encoding(head, place, encoding)
             if not is_wide(encoding):
                 _check_is_text(head, place)
-            codec = "utf-8-sig" if is_utf8(encoding) else encoding
-            text = io.TextIOWrapper(stream, codec, errors="surrogateescape", newline="")
-            try:
-                read = partial(replace, share=partial(_share_read, stream), encoding=encoding)
+            with _text_of(stream, encoding) as text:
                 if suffix in CONLL:
-                    table = read_conll(text, place, columns=columns, encoding=encoding)
-                    yield read(table)
-                    return
-                if is_plain_text:
-                    yield read(read_lines(text, place))
-                    return
-                _check_is_named_for_its_format(head, place, suffix)
-                if suffix in OBJECTS:
-                    yield read(read_objects(text, place))
-                    return
-                table = read_delimited(
-                    text, place, needed=needed, default=DELIMITED[suffix], quoting=quoting
-                )
-                is_binary = b"\0" in head and not is_wide(encoding)
-                if is_binary and not set(needed) <= set(table.columns):
-                    raise UserError(f"{place}: is a binary file, not a table of text")
-                yield read(table)
-            finally:
-                text.detach()
+                    table = read_conll(text, place, columns=columns, words=words, encoding=encoding)
+                elif is_plain_text:
+                    table = read_lines(text, place)
+                else:
+                    _check_is_named_for_its_format(head, place, suffix)
+                    table = _read_rows(text, place, suffix, needed=needed, quoting=quoting)
+                    is_binary = b"\0" in head and not is_wide(encoding) and suffix in DELIMITED
+                    if is_binary and not set(needed) <= set(table.columns):
+                        raise UserError(f"{place}: is a binary file, not a table of text")
+                yield replace(table, share=partial(_share_read, stream), encoding=encoding)
+
+
+@contextlib.contextmanager
+def _as_user_errors(path: Path, place: str, encoding: str) -> Iterator[None]:
+    """What goes wrong while a file is opened or read, in one line."""
+    try:
+        yield
     except FileNotFoundError:
         near = near_name(path.name, tables_in(path.parent))
         hint = f"; did you mean {near!r}?" if near else ""
@@ -121,6 +112,34 @@ def open_table(
         raise UserError(f"{place}: {why}; set encoding to that of the file") from None
     except OSError as error:
         raise UserError(f"{place}: cannot be read: {error.strerror or error}") from None
+
+
+def _extension_of(path: Path, place: str) -> str:
+    suffix = path.suffix.lower()
+    if path.is_dir():
+        raise UserError(f"{place}: is a folder; give a file")
+    if suffix not in KNOWN:
+        known = " ".join(KNOWN)
+        raise UserError(f"{place}: the extension must be one of {known}; found {suffix!r}")
+    return suffix
+
+
+@contextlib.contextmanager
+def _text_of(stream: "io.BufferedReader[io.FileIO]", encoding: str) -> Iterator[io.TextIOWrapper]:
+    codec = "utf-8-sig" if is_utf8(encoding) else encoding
+    text = io.TextIOWrapper(stream, codec, errors="surrogateescape", newline="")
+    try:
+        yield text
+    finally:
+        text.detach()  # the caller closes the stream
+
+
+def _read_rows(
+    text: io.TextIOWrapper, place: str, suffix: str, *, needed: Sequence[str], quoting: Quoting
+) -> Table:
+    if suffix in OBJECTS:
+        return read_objects(text, place)
+    return read_delimited(text, place, needed=needed, default=DELIMITED[suffix], quoting=quoting)
 
 
 def tables_in(folder: Path) -> list[str]:
@@ -169,7 +188,7 @@ def _share_read(stream: "io.BufferedReader[io.FileIO]") -> float:
 
 
 def _check_encoding(head: bytes, place: str, encoding: str) -> None:
-    """Refuse text that is surely in another encoding; Latin-1, for one, decodes anything."""
+    """Refuse text certainly in another encoding: Latin-1, for example, decodes any bytes."""
     is_utf16 = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     if is_utf16 and not is_wide(encoding):
         raise UserError(f'{place}: is UTF-16 text; set encoding = "utf-16", or save it as UTF-8')

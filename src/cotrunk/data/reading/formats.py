@@ -5,13 +5,17 @@ import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, islice
 from operator import itemgetter
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from cotrunk.data.reading.encodings import UNDECODED, UTF8
 from cotrunk.errors import UserError, did_you_mean, plural, shown
 from cotrunk.numbers import exact_float
+
+if TYPE_CHECKING:
+    from _csv import Reader
 
 Quoting = Literal["csv", "none"]
 
@@ -77,65 +81,88 @@ class Table:
         raise UserError(f"{where}: no column {name!r}; columns found: {found}{more}{hint}")
 
 
+class _Ending:
+    """A blank line that is added at the end: a record that includes it has an open quote."""
+
+    is_read = False
+
+    def __iter__(self) -> Iterator[str]:
+        self.is_read = True
+        yield "\n"
+
+
+@dataclass(frozen=True)
+class _Delimited:
+    """Delimited text after its header, which is at ``line``."""
+
+    reader: "Reader"
+    columns: Sequence[str]
+    line: int
+    delimiter: str
+    ending: _Ending
+
+
 def read_delimited(
     text: Iterator[str], place: str, *, needed: Sequence[str], default: str, quoting: Quoting
 ) -> Table:
     """``default`` is the delimiter if the header has none because it is a single column."""
+    found = _after_header(text, place, needed, default, STYLES[quoting])
+    return Table(
+        place, found.columns, line=found.line, numbered=True, select=partial(_records, found)
+    )
+
+
+def _after_header(
+    text: Iterator[str], place: str, needed: Sequence[str], default: str, style: Literal[0, 3]
+) -> _Delimited:
     csv.field_size_limit(LONGEST_CELL)
-    style = STYLES[quoting]
     line, header = next(
         ((n, line) for n, line in enumerate(text, 1) if not line.isspace()), (0, "")
     )
     if not header:
         raise UserError(f"{place}: the file is empty")
-    ended = False
-
-    def end() -> Iterator[str]:
-        # A blank line is added at the end: a record that includes it has an open quote.
-        nonlocal ended
-        ended = True
-        yield "\n"
-
-    delimiter = _delimiter(header, needed, default, style)
+    ending, delimiter = _Ending(), _delimiter(header, needed, default, style)
     # Strict: otherwise text after a closing quote joins the cell, and rows may join a row above.
     reader = csv.reader(
-        chain([header], text, end()), delimiter=delimiter, quoting=style, strict=True
+        chain([header], text, ending), delimiter=delimiter, quoting=style, strict=True
     )
     try:
         columns = next(reader)
     except csv.Error as error:
-        if ended:
+        if ending.is_read:
             raise UserError(f"{place}:{line}: the header {UNCLOSED}") from None
         fault = _unreadable(error, reader.line_num)
         why = f"{fault.reason}; {fault.fix}"
         raise UserError(f"{place}:{line}: the header cannot be parsed: {why}") from None
+    return _Delimited(reader, columns, line, delimiter, ending)
 
-    def select(names: Sequence[str]) -> Iterator[Record]:
-        cells = [columns.index(name) for name in names]
-        pick = itemgetter(*cells) if len(cells) > 1 else lambda row: (row[cells[0]],)
-        width, above = len(columns), line - 1
-        last = reader.line_num + above
-        blank: list[int] = []
-        while True:
-            try:
-                for row in reader:
-                    start, last = last + 1, reader.line_num + above
-                    if row and blank:
-                        yield from [(at, pick([""])) for at in blank]
-                        blank.clear()
-                    if len(row) == width:
-                        yield start, pick(row)
-                    elif row:
-                        yield start, _wrong_width(len(row), width, last - start + 1, delimiter)
-                    elif width == 1:  # an empty cell, unless nothing follows
-                        blank.append(start)
-                return
-            except csv.Error as error:
+
+def _records(found: _Delimited, names: Sequence[str]) -> Iterator[Record]:
+    reader, delimiter = found.reader, found.delimiter
+    cells = [found.columns.index(name) for name in names]
+    pick = itemgetter(*cells) if len(cells) > 1 else lambda row: (row[cells[0]],)
+    width, above = len(found.columns), found.line - 1
+    last = reader.line_num + above
+    blank: list[int] = []
+    while True:
+        try:
+            for row in reader:
                 start, last = last + 1, reader.line_num + above
-                lines = last - start + 1
-                yield start, Fault(f"the row {UNCLOSED}") if ended else _unreadable(error, lines)
-
-    return Table(place, columns, line=line, numbered=True, select=select)
+                if row and blank:
+                    yield from [(at, pick([""])) for at in blank]
+                    blank.clear()
+                if len(row) == width:
+                    yield start, pick(row)
+                elif row:
+                    yield start, _wrong_width(len(row), width, last - start + 1, delimiter)
+                elif width == 1:  # an empty cell, unless nothing follows
+                    blank.append(start)
+            return
+        except csv.Error as error:
+            start, last = last + 1, reader.line_num + above
+            lines = last - start + 1
+            is_open = found.ending.is_read
+            yield start, Fault(f"the row {UNCLOSED}") if is_open else _unreadable(error, lines)
 
 
 def _delimiter(header: str, needed: Sequence[str], default: str, style: Literal[0, 3]) -> str:
@@ -197,7 +224,9 @@ def _parsed(text: Iterable[str]) -> Iterator[tuple[int, dict[str, Any] | Fault]]
         try:
             entry = decode(written.rstrip("\r\n"))
         except json.JSONDecodeError as error:
-            yield line, Fault(f"a line must be one JSON object; {error.msg}", error.pos + 1)
+            rest = error.doc[error.pos :]
+            found = f"{shown(rest, 20) if rest else 'its end'} ({error.msg.lower()})"
+            yield line, Fault(f"a line must be one JSON object; found {found}", error.pos + 1)
         except RecursionError:
             yield line, Fault("a line must be one JSON object; this one is nested too deeply")
         except ValueError as error:

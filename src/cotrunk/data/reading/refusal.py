@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from cotrunk.errors import UserError, plural, shown
-from cotrunk.kinds.kind import number_of
+from cotrunk.numbers import number_of
 
 LISTED = 50
 FEW = 5
@@ -18,9 +18,12 @@ SKIP = "skip_bad_rows = true"
 
 # "rule; found value; did you mean 'x'?": how all findings about rows are written.
 REASON = re.compile(
-    r"(?:word [\d,]+: )?(?P<rule>.*?)(?:; found (?P<found>.*?)(?:; (?P<hint>did you mean .*))?)?",
+    r"(?:word [\d,]+: )?(?P<rule>.*?)"
+    r"(?:; found (?P<found>.*?)(?:; (?P<hint>did you mean .*))?)?",
     re.DOTALL,
 )
+
+HINT = re.compile(r"; (did you mean '.*'\?)$", re.DOTALL)
 
 About = Literal["text", "id", "label", "row", "encoding"]
 
@@ -42,11 +45,13 @@ class BadRow:
     raw: object = None
 
     def __str__(self) -> str:
-        return f"{self.at}: {self.reason}"
+        """With a suggestion in brackets, because a fix may follow."""
+        reason = HINT.sub(r" (\1)", self.reason)
+        return f"{self.at}: {reason}"
 
     @property
     def parts(self) -> tuple[str, str, str]:
-        """The rule, what was found and a hint; the last two may be empty."""
+        """The rule, what was found and a hint about it; the last two may be empty."""
         found = REASON.fullmatch(self.reason)
         assert found
         return found["rule"], found["found"] or "", found["hint"] or ""
@@ -80,26 +85,27 @@ class Cause:
     def is_common(self) -> bool:
         return self.count > FEW
 
-    def lines(self, *, rows: int, usable: int, fixes: bool) -> Iterator[str]:
+    def lines(self, *, rows: int, usable: int, bad: int, fixes: bool) -> Iterator[str]:
         if not self.is_common:
             for row in self.first:
-                yield str(row) + (f"; {self._fix(row, usable)}" if fixes else "")
+                yield str(row) + (f"; {self._fix(row, usable, bad)}" if fixes else "")
             return
         row = self.first[0]
         many = f"all {rows:,} rows" if self.count == rows else f"{self.count:,} of {rows:,} rows"
         said = f"{row.at}: {self.said or self._summary()} ({many})"
-        yield said + (f"; {self._fix(row, usable)}" if fixes else "")
+        yield said + (f"; {self._fix(row, usable, bad)}" if fixes else "")
 
-    def _fix(self, row: BadRow, usable: int) -> str:
-        """Never to leave out bad rows if no row would remain."""
+    def _fix(self, row: BadRow, usable: int, bad: int) -> str:
+        """Never to leave out bad rows if none, or less than half of the rows, would remain."""
         if self.fix:
             return self.fix
         fix = row.fix
         if self.is_common:
             fix = fix.replace(" the cell", " the cells").replace(" the row", " the rows")
-        if not usable:
+        drops = row.drops if usable >= bad else row.drops.removesuffix(SKIP).removesuffix(" or ")
+        if not usable or not drops:
             return fix
-        return f"{fix}{',' if ' or ' in fix or ', ' in fix else ''} or set {row.drops}"
+        return f"{fix}{',' if ' or ' in fix or ', ' in fix else ''} or set {drops}"
 
     def _summary(self) -> str:
         rule, found, hint = self.first[0].parts
@@ -121,8 +127,10 @@ class Refusal:
         self.place = place
         self.causes: dict[tuple[str, str, str], Cause] = {}
         self.is_cut = False
+        self.bad = self.last = 0
 
     def add(self, row: BadRow) -> None:
+        self.bad, self.last = self.bad + (row.line != self.last), row.line
         rule, found, _ = row.parts
         key = (row.column, rule, row.fix)
         if key not in self.causes and len(self.causes) == LISTED:
@@ -138,7 +146,7 @@ class Refusal:
         found = [
             line
             for cause in self.causes.values()
-            for line in cause.lines(rows=rows, usable=usable, fixes=fixes)
+            for line in cause.lines(rows=rows, usable=usable, bad=self.bad, fixes=fixes)
         ]
         if len(found) <= LISTED and not self.is_cut:
             return found

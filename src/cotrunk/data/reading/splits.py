@@ -6,6 +6,8 @@ trains on a text that any task holds out. The order of choice is that of the tex
 tasks, so tasks with the same texts hold out nearly the same ones.
 """
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +15,7 @@ from functools import cached_property
 from hashlib import blake2b, sha256
 from typing import Literal
 
-import numpy as np
+from cotrunk import late_numpy as np
 
 Split = Literal["train", "dev", "test"]
 Text = str | tuple[str, ...]

@@ -1,4 +1,4 @@
-"""SHA-256 of data files, remembered while a file is surely unchanged."""
+"""SHA-256 of data files, remembered as long as a file is certainly unchanged."""
 
 import hashlib
 import os

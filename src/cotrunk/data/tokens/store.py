@@ -75,7 +75,7 @@ def read_note(kind: str, name: str) -> Any:
 
 
 def write_note(kind: str, name: str, content: object) -> None:
-    """Notes only save time, so one that cannot be written is no error."""
+    """Notes only save time, so one that cannot be written is not an error."""
     place = _note(kind, name)
     with suppress(OSError):
         place.parent.mkdir(parents=True, exist_ok=True)

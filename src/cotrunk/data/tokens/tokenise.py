@@ -40,8 +40,10 @@ class Tokeniser:
     first: NDArray[np.int64]
     length: NDArray[np.int64]
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self.tokenizer = tokenizer
+    def __init__(
+        self, tokenizer: Tokenizer, *, remembered_letters: int = REMEMBERED_LETTERS
+    ) -> None:
+        self.tokenizer, self.remembered_letters = tokenizer, remembered_letters
         config = json.loads(tokenizer.to_str())
         self.added = tuple(token["content"].encode().lower() for token in config["added_tokens"])
         are_plain = all(map(_is_plain, config["added_tokens"]))
@@ -62,7 +64,7 @@ class Tokeniser:
             return self._look_up(texts)
 
     def _look_up(self, texts: Sequence[str]) -> Ids:
-        if self.words.letters > REMEMBERED_LETTERS:
+        if self.words.letters > self.remembered_letters:
             self._forget()
         words, counts = self._words(texts)
         number = np.fromiter(map(self.words.__getitem__, words), np.int64, len(words))

@@ -1,5 +1,6 @@
 """Token, position and segment vectors. Shapes: T tokens, D width."""
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -15,12 +16,19 @@ def look_up(table: Tensor, row_T: Tensor) -> Tensor:
     return F.embedding(row_T, table, sparse=table.device.type == "cpu")
 
 
+def _table(rows: int, width: int) -> nn.Embedding:
+    """At zero. Drawing normal numbers without memory, on the meta device, imports torch's compiler;
+    values are loaded or drawn later.
+    """
+    return nn.Embedding.from_pretrained(torch.zeros(rows, width), freeze=False)
+
+
 class Embeddings(nn.Module):
     def __init__(self, shape: Shape) -> None:
         super().__init__()
-        self.words = nn.Embedding(shape.vocabulary, shape.width)
-        self.positions = nn.Embedding(shape.positions, shape.width)
-        self.segments = nn.Embedding(shape.segments, shape.width) if shape.segments else None
+        self.words = _table(shape.vocabulary, shape.width)
+        self.positions = _table(shape.positions, shape.width)
+        self.segments = _table(shape.segments, shape.width) if shape.segments else None
         self.norm = nn.LayerNorm(shape.width, eps=shape.norm_eps)
         self.first_position = shape.first_position
         self.dropout = shape.dropout

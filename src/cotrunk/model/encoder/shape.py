@@ -101,59 +101,74 @@ class Shape:
 def shape_from_config(config: Mapping[str, object], place: str) -> Shape:
     """The shape from a published config.json; ``place`` names that file in errors."""
     family = _family(config, place)
-    keys = KEYS[family]
-    problems = [
-        f"{place}: {key} = {reprlib.repr(config[key])} is not supported"
-        + ("" if only is None else f", only {only!r} is")
-        for key, only in ONLY.items()
-        if config.get(key) is not None and config[key] != only
-    ]
-
-    def whole(key: str, low: int = 1, high: int = MOST_ROWS, default: int | None = None) -> int:
-        value = config.get(key, default)
-        if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
-            return value
-        problems.append(
-            f"{place}: {_found(config, key)}; must be a whole number from {low} to {high}"
-        )
-        return low
-
-    def fraction(key: str, default: float) -> float:
-        value = config.get(key, default)
-        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1:
-            return float(value)
-        problems.append(f"{place}: {_found(config, key)}; must be a number from 0 to below 1")
-        return default
-
+    keys, read = KEYS[family], _Reader(config, place)
     distilbert = family == "distilbert"
     shape = Shape(
         family=family,
-        layers=whole(keys["layers"], high=MOST_LAYERS),
-        width=whole(keys["width"]),
-        heads=whole(keys["heads"]),
-        inner=whole(keys["inner"]),
-        vocabulary=whole(keys["vocabulary"]),
-        positions=whole(keys["positions"]),
-        segments=0 if distilbert else whole("type_vocab_size", default=2),
-        first_position=whole("pad_token_id", low=0, default=1) + 1 if family == "roberta" else 0,
+        layers=read.whole(keys["layers"], high=MOST_LAYERS),
+        width=read.whole(keys["width"]),
+        heads=read.whole(keys["heads"]),
+        inner=read.whole(keys["inner"]),
+        vocabulary=read.whole(keys["vocabulary"]),
+        positions=read.whole(keys["positions"]),
+        segments=0 if distilbert else read.whole("type_vocab_size", default=2),
+        first_position=(
+            read.whole("pad_token_id", low=0, default=1) + 1 if family == "roberta" else 0
+        ),
         pooler=not distilbert,
-        norm_eps=1e-12 if distilbert else fraction("layer_norm_eps", 1e-12),
-        dropout=fraction(keys["dropout"], 0.1),
-        attention_dropout=fraction(keys["attention_dropout"], 0.1),
+        norm_eps=1e-12 if distilbert else read.fraction("layer_norm_eps", 1e-12),
+        dropout=read.fraction(keys["dropout"], 0.1),
+        attention_dropout=read.fraction(keys["attention_dropout"], 0.1),
     )
-    if not problems and shape.width % shape.heads:
-        problems.append(
-            f"{place}: {keys['width']} = {shape.width} is not divisible by "
-            f"{keys['heads']} = {shape.heads}"
-        )
-    if not problems and shape.max_tokens < 1:
-        problems.append(
-            f"{place}: {keys['positions']} = {shape.positions} leaves no position for a token; "
-            f"the first position is {shape.first_position}"
-        )
-    if problems:
+    if problems := read.problems or _contradictions(shape, keys, place):
         raise UserError(*problems)
     return shape
+
+
+class _Reader:
+    """Reads the numbers of a config.json and gathers its ``problems``."""
+
+    def __init__(self, config: Mapping[str, object], place: str) -> None:
+        self.config, self.place = config, place
+        self.problems = [
+            f"{place}: {key} = {reprlib.repr(config[key])} is not supported"
+            + ("" if only is None else f", only {only!r} is")
+            for key, only in ONLY.items()
+            if config.get(key) is not None and config[key] != only
+        ]
+
+    def whole(
+        self, key: str, low: int = 1, high: int = MOST_ROWS, default: int | None = None
+    ) -> int:
+        value = self.config.get(key, default)
+        if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
+            return value
+        self._refuse(key, f"a whole number from {low} to {high}")
+        return low
+
+    def fraction(self, key: str, default: float) -> float:
+        value = self.config.get(key, default)
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1:
+            return float(value)
+        self._refuse(key, "a number from 0 to below 1")
+        return default
+
+    def _refuse(self, key: str, rule: str) -> None:
+        self.problems.append(f"{self.place}: {_found(self.config, key)}; must be {rule}")
+
+
+def _contradictions(shape: Shape, keys: Mapping[str, str], place: str) -> list[str]:
+    if shape.width % shape.heads:
+        return [
+            f"{place}: {keys['width']} = {shape.width} is not divisible by "
+            f"{keys['heads']} = {shape.heads}"
+        ]
+    if shape.max_tokens < 1:
+        return [
+            f"{place}: {keys['positions']} = {shape.positions} leaves no position for a token; "
+            f"the first position is {shape.first_position}"
+        ]
+    return []
 
 
 def config_from_shape(shape: Shape) -> dict[str, object]:

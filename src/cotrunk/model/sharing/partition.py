@@ -69,7 +69,10 @@ def _token(partition: Partition) -> str:
     return f"({'|'.join(together)})" if together else "I"
 
 
-def suggest(layers: int) -> str:
+def suggest(layers: int, *, like: str = "") -> str:
+    """A plan for so many layers; if ``like`` has one kind of layer only, so has this one."""
+    if alike := re.fullmatch(r"\s*([SI])\d*\s*", like):
+        return f"{alike[1]}{layers}"
     half = layers // 2
     return f"S{half} I{layers - half}" if half else f"S{layers}"
 

@@ -65,7 +65,7 @@ def trunk_places(
     if len(depths) != shape.layers:
         raise UserError(
             f"{place}.encoder = {encoder!r} covers {len(depths)} layers, but the encoder has "
-            f"{shape.layers}; try {suggest(shape.layers)!r}"
+            f"{shape.layers}; try {suggest(shape.layers, like=encoder)!r}"
         )
 
     def named(text: str | None, key: str, otherwise: Partition) -> Partition:

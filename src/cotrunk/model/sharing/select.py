@@ -56,7 +56,9 @@ def _some(word: str, which: str, places: Sequence[Place], *, place: str) -> list
         )
     absent = [number for number in range(first, last + 1) if number not in numbered]
     if absent:
-        raise UserError(f"{place}: this plan has {word} {every}, but no number {absent[0]}")
+        raise UserError(
+            f"{place}: this plan has {word} {every}, but no number {absent[0]}; name some of these"
+        )
     return [numbered[number] for number in range(first, last + 1)]
 
 

@@ -20,14 +20,19 @@ LIKE_A_PATH = ("./", "../", "/", "~")
 
 def shape_of(weights: str, *, base: Path) -> Shape:
     """The shape of the encoder ``weights``; reads only config.json."""
+    if (shape := local_shape(weights, base=base)) is not None:
+        return shape
+    from cotrunk.model.weights.hub import hub_config
+
+    return folder_shape(hub_config(weights, place_of(weights)).parent)
+
+
+def local_shape(weights: str, *, base: Path) -> Shape | None:
+    """The shape of the encoder ``weights``; None if only Hugging Face may know it."""
     if (shape := random_shape(weights)) is not None:
         return shape
     folder = local_folder(weights, base=base)
-    if folder is None:
-        from cotrunk.model.weights.hub import hub_config
-
-        return folder_shape(hub_config(weights, place_of(weights)).parent)
-    return folder_shape(folder)
+    return None if folder is None else folder_shape(folder)
 
 
 def random_shape(weights: str) -> Shape | None:

@@ -8,7 +8,6 @@ import torch
 
 from cotrunk.data.batches.text import PairFormat, Template, pack_rows
 from cotrunk.errors import UserError
-from cotrunk.kinds.task import Task
 from cotrunk.model.encoder.dropout import NO_DROPOUT
 from cotrunk.model.head_plan import HeadPlan
 from cotrunk.model.sharing.network import Network
@@ -122,12 +121,13 @@ def have_same_heads(one: Network, other: Network, task: str) -> bool:
     return _heads_for(one, task) == _heads_for(other, task)
 
 
-def _heads_for(network: Network, task: str) -> list[tuple[Task, HeadPlan]]:
-    """The task and those it reads, without dropout, which does not affect outputs."""
-    plans = network.head_plans
+def _heads_for(network: Network, task: str) -> list[tuple[int, list[object], HeadPlan]]:
+    """The task and those it reads, without dropout and losses, which do not affect outputs."""
+    plans, tasks = network.head_plans, network.tasks
     return [
         (
-            network.tasks[name],
+            tasks[name].texts,
+            tasks[name].labels.reading_key(),
             replace(plans[name], dropout=0.0, inner_dropout=0.0, output_dropout=0.0),
         )
         for name in network.needed_by([task])

@@ -8,6 +8,7 @@ from typing import Literal
 import vl_convert
 
 from cotrunk.files import without_nan, write_whole
+from cotrunk.study.report import colours
 from cotrunk.study.report.charts import theme
 from cotrunk.study.report.html import spec_of
 from cotrunk.study.report.parts import Section
@@ -38,12 +39,12 @@ def write_charts(sections: Sequence[Section], folder: Path, form: Format) -> lis
 
 
 def _config() -> theme.Spec:
-    return theme.config(theme.LIGHT, legends=True) | {"background": "#ffffff"}
+    return theme.config(colours.LIGHT, legends=True) | {"background": "#ffffff"}
 
 
 def _on_paper(svg: str) -> str:
     """CSS variables exist on the page only."""
-    return re.sub(r"var\(--([a-z0-9-]+)\)", lambda found: theme.LIGHT[found[1]], svg)
+    return re.sub(r"var\(--([a-z0-9-]+)\)", lambda found: colours.LIGHT[found[1]], svg)
 
 
 def _write(folder: Path, name: str, svg: str, form: Format) -> Path:

@@ -67,7 +67,7 @@ def _distance(score: float | None) -> float | None:
 
 
 def conflicts(run: RunRecord) -> Iterator[tuple[str, str, int, int, float]]:
-    """Place, pair of tasks, first and last step, mean cosine of each stretch."""
+    """Place, pair of tasks, first and last step, mean cosine over these steps."""
     steps = [entry for entry in run.history if entry.get("cosine")]
     if not steps:
         return
@@ -78,11 +78,10 @@ def conflicts(run: RunRecord) -> Iterator[tuple[str, str, int, int, float]]:
             for pair, cosine in pairs.items():
                 if cosine is not None:
                     found.setdefault((place, pair), []).append((entry["step"], cosine))
-    width = -(-last // MOST_COLUMNS)
+    width = max(-(-last // MOST_COLUMNS), _gap(steps))
     for (place, pair), points in found.items():
-        for start, mean in _columns(points, max(width, _gap(steps))):
-            end = min(start + max(width, _gap(steps)), last)
-            yield place, pair, start, end, mean
+        for start, mean in _columns(points, width):
+            yield place, pair, start, min(start + width, last), mean
 
 
 def _gap(steps: Sequence[Mapping[str, Any]]) -> int:

@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,10 @@ from markupsafe import Markup
 
 from cotrunk import __version__
 from cotrunk.files import without_nan, write_whole
+from cotrunk.study.report import colours
 from cotrunk.study.report.charts import theme
-from cotrunk.study.report.parts import Figure, Section
+from cotrunk.study.report.parts import Figure, Report
+from cotrunk.study.report.style import style
 
 Charts = dict[str, dict[str, theme.Spec]]
 
@@ -29,32 +31,27 @@ def templates() -> Environment:
     )
 
 
-def write_page(
-    out: Path,
-    sections: Sequence[Section],
-    *,
-    title: str,
-    about: str,
-    verdict: Sequence[str],
-    broken: Sequence[Mapping[str, str]],
-) -> None:
-    figures = [figure for section in sections for figure in section.figures]
+def write_page(out: Path, report: Report) -> None:
     script = _script()
     page = templates().get_template("page.html")
     written = page.render(
-        title=title,
-        about=about,
-        verdict=verdict,
-        broken=broken,
-        sections=sections,
+        _values(report),
         version=__version__,
-        shades=theme.SERIES,
-        style=Markup(_style()),
-        charts=_json(_charts(figures)),
+        style=Markup(style()),
         script=script,
         script_hash=_hash(script),
     )
     write_whole(out, written.encode())
+
+
+def fragment(report: Report) -> str:
+    """A report to be put into a page of the service, which has scripts and style of its own."""
+    return templates().get_template("fragment.html").render(_values(report))
+
+
+def _values(report: Report) -> dict[str, object]:
+    figures = [figure for section in report.sections for figure in section.figures]
+    return {"report": report, "shades": theme.SERIES, "charts": _json(_charts(figures))}
 
 
 def _charts(figures: Sequence[Figure]) -> dict[str, Any]:
@@ -68,7 +65,7 @@ def _charts(figures: Sequence[Figure]) -> dict[str, Any]:
     return {
         "charts": charts,
         "datasets": datasets,
-        "config": theme.config(theme.ON_PAGE, legends=False),
+        "config": theme.config(colours.ON_PAGE, legends=False),
     }
 
 
@@ -81,18 +78,20 @@ def spec_of(chart: Any) -> theme.Spec:
     return made
 
 
+def bundle(own: str) -> str:
+    """Vega, Vega-Lite and vega-embed from the vl-convert wheel, bundled with lines of our own."""
+    return vl_convert.javascript_bundle(own)
+
+
+def drawing_script() -> str:
+    """Our own lines, which draw the charts of a page with ``vegaEmbed``."""
+    source, _, _ = templates().loader.get_source(templates(), "page.js")  # type: ignore[union-attr]
+    return source
+
+
 @cache
 def _script() -> str:
-    """Vega, Vega-Lite and vega-embed from the vl-convert wheel, bundled with our own lines."""
-    own, _, _ = templates().loader.get_source(templates(), "page.js")  # type: ignore[union-attr]
-    return vl_convert.javascript_bundle(own).replace("</script", "<\\/script")
-
-
-def _style() -> str:
-    source, _, _ = templates().loader.get_source(templates(), "page.css")  # type: ignore[union-attr]
-    for name, colours in (("@LIGHT@", theme.LIGHT), ("@DARK@", theme.DARK)):
-        source = source.replace(name, " ".join(f"--{key}: {c};" for key, c in colours.items()))
-    return source
+    return bundle(drawing_script()).replace("</script", "<\\/script")
 
 
 def _json(value: object) -> str:

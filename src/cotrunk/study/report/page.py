@@ -11,7 +11,7 @@ from cotrunk.study.records import Broken, RunGroup, RunRecord, group_runs, no_sc
 from cotrunk.study.report import formats
 from cotrunk.study.report.export import write_charts
 from cotrunk.study.report.html import write_page
-from cotrunk.study.report.parts import Section
+from cotrunk.study.report.parts import Report, Section
 from cotrunk.study.report.sections.all import sections_of
 from cotrunk.study.report.subject import Subject, subject_of
 from cotrunk.study.report.summary import Summaries
@@ -40,10 +40,32 @@ def write_report(
     svg: Path | None = None,
     png: Path | None = None,
 ) -> Written:
-    """``comparison``: its differences are shown; None: differences to the best plan.
+    """The page, and its charts in the folders ``svg`` and ``png``; else as ``report_on``."""
+    report = report_on(
+        records, broken, comparison, title=title, verdict_lines=verdict_lines, first=first
+    )
+    write_page(out, report)
+    return Written(
+        out,
+        tuple(write_charts(report.sections, svg, "svg")) if svg else (),
+        tuple(write_charts(report.sections, png, "png")) if png else (),
+        tuple(report.verdict),
+    )
+
+
+def report_on(
+    records: Sequence[RunRecord],
+    broken: Sequence[Broken],
+    comparison: Comparison | None = None,
+    *,
+    title: str | None = None,
+    verdict_lines: Sequence[str] | None = None,
+    first: Sequence[Section] = (),
+) -> Report:
+    """``comparison``: its differences are shown; None: differences from the best plan.
 
     ``verdict_lines`` replace the verdict that follows from the runs; the sections ``first`` stand
-    before those about the runs. ``svg`` and ``png`` are folders for the charts.
+    before those about the runs.
     """
     scored = [record for record in records if record.tasks]
     left_out = [*broken, *(Broken(r.path, no_scores(r)) for r in records if not r.tasks)]
@@ -54,22 +76,12 @@ def write_report(
     subject = subject_of(groups, left_out)
     summaries = Summaries(subject)
     best, why_not = _against_best(subject, groups)
-    shown = comparison or best
-    sections = [*first, *sections_of(subject, summaries, shown)]
-    verdict = list(verdict_lines or lines_of(subject, summaries, best)) + why_not
-    write_page(
-        out,
-        sections,
+    return Report(
         title=title or f"Report on {formats.listed(list(subject.tasks))}",
         about=_about(subject),
-        verdict=verdict,
+        verdict=list(verdict_lines or lines_of(subject, summaries, best)) + why_not,
         broken=[{"path": str(each.path), "why": each.why} for each in left_out],
-    )
-    return Written(
-        out,
-        tuple(write_charts(sections, svg, "svg")) if svg else (),
-        tuple(write_charts(sections, png, "png")) if png else (),
-        tuple(verdict),
+        sections=[*first, *sections_of(subject, summaries, comparison or best)],
     )
 
 

@@ -92,3 +92,14 @@ class Section:
     examples: Sequence[Examples] = ()
     more: Sequence[Table] = field(default=())
     """Tables that are folded away until asked for."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """``broken``: path and reason of the runs that are left out."""
+
+    title: str
+    about: str
+    verdict: Sequence[str]
+    broken: Sequence[Mapping[str, str]]
+    sections: Sequence[Section]

@@ -114,13 +114,13 @@ def _how_tested(subject: Subject, comparison: Comparison) -> str:
     seeds = sorted({len(series.runs) for series in subject.series})
     each = plural(seeds[0], "seed") if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]} seeds"
     noise = (
-        "the choice of dev rows only: with other seeds, plans may come in another order"
+        "the choice of dev rows only: with other seeds, the order of plans may change"
         if seeds == [1]
         else "the choice of seeds and dev rows"
     )
     return (
         f"{each} per plan; tests and intervals cover {noise}. p is corrected for the number of "
-        f"plans (Holm); equivalent means: surely less than {comparison.margin:g} apart. The best "
+        f"plans (Holm); equivalent: shown to differ by less than {comparison.margin:g}. The best "
         "plan and the best step of each run were chosen on the same dev rows."
     )
 
@@ -143,7 +143,7 @@ def _of_one(subject: Subject, summaries: Summaries) -> list[str]:
 
 def _by_task(subject: Subject, summaries: Summaries) -> list[str]:
     """For runs without a common overall score."""
-    lines = ["The runs have no overall score in common, so each task is judged for itself."]
+    lines = ["The runs have no overall score in common, so each task is compared separately."]
     for task in subject.tasks:
         found = [(s, summaries.of(s, task)) for s in subject.series]
         scored = [(series, summary) for series, summary in found if summary is not None]

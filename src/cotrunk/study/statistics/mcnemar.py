@@ -1,6 +1,6 @@
 """The difference of two shares of the same rows.
 
-``only_one`` and ``only_other`` count the rows that only one side has right.
+``only_one`` and ``only_other`` count the rows that only one side gets right.
 """
 
 import math

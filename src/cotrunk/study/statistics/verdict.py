@@ -1,4 +1,4 @@
-"""From differences to words, also when many are judged at once."""
+"""Verdicts on differences, also when many are tested at once."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -43,7 +43,7 @@ def verdict(
 def verdicts(
     differences: Sequence[Difference], *, margin: float | None = None
 ) -> list[tuple[float, Verdict]]:
-    """The corrected p value and the word of each of several differences."""
+    """The corrected p value and the verdict of each of several differences."""
     corrected = holm([difference.p for difference in differences])
     return [
         (p, verdict(difference, margin=margin, p=p))

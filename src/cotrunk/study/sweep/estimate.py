@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from cotrunk.build.train import train_settings
@@ -18,11 +19,11 @@ from cotrunk.runs.folder import RunFolder
 from cotrunk.study.sweep.spec import Spec
 from cotrunk.study.sweep.state import read_record
 from cotrunk.study.sweep.sweep import Sweep
-from cotrunk.study.sweep.trials import Planned, raw_of
+from cotrunk.study.sweep.trials import TrialSpec, raw_of
 
 MEASURED_STEPS = 6
 MEASURED_SECONDS = 10.0
-"""Large encoders are timed by fewer steps, at least one."""
+"""Large encoders are timed by fewer steps, at least two."""
 IMPORTS = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); import cotrunk.build.train"
 
 
@@ -42,7 +43,7 @@ def process_seconds() -> float:
     return time.monotonic() - begun
 
 
-def estimate(sweep: Sweep, trials: Sequence[Planned], *, process: float) -> Estimate:
+def estimate(sweep: Sweep, trials: Sequence[TrialSpec], *, process: float) -> Estimate:
     """From the runs of the sweep that have finished, or from some steps of its first trial.
 
     ``process``: seconds to start the process of a trial.
@@ -52,16 +53,18 @@ def estimate(sweep: Sweep, trials: Sequence[Planned], *, process: float) -> Esti
     steps = _steps(spec, raws)
     runs = [RunFolder(sweep.out / name) for name in raws]
     measured = [found for run in runs if run.is_finished and (found := _times(run))]
+    once = 0.0
     if measured:
         start, pace = (sum(each) / len(measured) for each in zip(*measured, strict=True))
         basis = f"the mean of {plural(len(measured), 'finished trial')}"
     else:
-        start, pace = _measure(spec, raws[trials[0].name])
+        start, once, pace = _measure(spec, raws[trials[0].name])
         basis = (
             f"the first steps of the first trial, timed just now, and {process:.1f} s to "
-            "start each process; evaluations not counted"
+            "start each process; evaluations not included"
         )
     seconds = {name: process + start + pace * count for name, count in steps.items()}
+    seconds[trials[0].name] += once
     return Estimate(steps, seconds, basis)
 
 
@@ -87,24 +90,34 @@ def _times(run: RunFolder) -> tuple[float, float] | None:
     return (before, after / steps) if steps and after > 0 else None
 
 
-def _measure(spec: Spec, raw: Raw) -> tuple[float, float]:
-    """Seconds until the first step is done, and seconds per step."""
-    settings = settings_of_job(dict(raw), spec.place)
-    begun = time.monotonic()
-    times: list[float] = []
+def _measure(spec: Spec, raw: Raw) -> tuple[float, float, float]:
+    """Seconds before the first step, more that the first one takes, and seconds per step.
+
+    The first step of a frozen encoder fills its cache, which other trials use.
+    """
+    untracked = {**raw, "track": {}}  # these steps are no run that a tracker should show
+    settings = settings_of_job(untracked, spec.place)
+    times = [time.monotonic()]
     with tempfile.TemporaryDirectory() as folder:
         events = train_settings(settings, spec.base.folder, Path(folder) / "run")
         for event in events:
             if isinstance(event, Started | Stepped):
                 times.append(time.monotonic())
-            if len(times) > MEASURED_STEPS or _is_long(times):
+            if len(times) > 2 + MEASURED_STEPS or _is_long(times[2:]):
                 break
         events.close()
-    if len(times) < 2:
+    if len(times) < 3:
         raise UserError(
             f"{spec.place}: the first trial makes no steps, so there is nothing to time"
         )
-    return times[0] - begun, (times[-1] - times[0]) / (len(times) - 1)
+    return paces(times)
+
+
+def paces(times: Sequence[float]) -> tuple[float, float, float]:
+    """From the times at which a run was called, had started, and had made its first steps."""
+    start, first, *others = (after - before for before, after in pairwise(times))
+    pace = sum(others) / len(others) if others else first
+    return start, max(first - pace, 0.0), pace
 
 
 def _is_long(times: Sequence[float]) -> bool:

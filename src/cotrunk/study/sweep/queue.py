@@ -1,4 +1,4 @@
-"""Which trial comes next. What has ended is read from run folders, so a sweep can always go on."""
+"""Which trial is next. Finished ones are read from run folders, so a sweep can always resume."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -13,34 +13,34 @@ from cotrunk.study.sweep.read_axes import merged
 from cotrunk.study.sweep.search import Observed, grid, random_points, size_of_grid, tpe_point
 from cotrunk.study.sweep.spec import Spec
 from cotrunk.study.sweep.state import Trial, read_record, read_trial
-from cotrunk.study.sweep.trials import Planned, name_of, plan_points
+from cotrunk.study.sweep.trials import TrialSpec, name_of, plan_points
 
 MANY = 1_000_000
 DRAWN = 500
 """Points of a random search with no limit but time; each is checked before the first starts."""
 
 
-class Plan(Protocol):
+class TrialOrder(Protocol):
     """The trials by number; ``get`` returns None if it cannot be known yet."""
 
     @property
     def count(self) -> int: ...
 
-    def get(self, number: int) -> Planned | None: ...
+    def get(self, number: int) -> TrialSpec | None: ...
 
 
-class FixedPlan:
+class FixedOrder:
     """All trials are known from the start."""
 
-    def __init__(self, trials: Sequence[Planned]) -> None:
+    def __init__(self, trials: Sequence[TrialSpec]) -> None:
         self.trials = trials
         self.count = len(trials)
 
-    def get(self, number: int) -> Planned | None:
+    def get(self, number: int) -> TrialSpec | None:
         return self.trials[number]
 
 
-class TpePlan:
+class TpeOrder:
     """Points depend on the results of earlier ones: all but the last ``lag`` trials.
 
     So a point does not depend on which of several running trials is the fastest.
@@ -54,7 +54,7 @@ class TpePlan:
         self.finished: dict[str, Trial] = {}
         self.saved = _saved_trials(out)
 
-    def get(self, number: int) -> Planned | None:
+    def get(self, number: int) -> TrialSpec | None:
         place, seed = divmod(number, len(self.spec.seeds))
         if place == len(self.points):
             observed = self._observed(number - self.lag)
@@ -68,7 +68,7 @@ class TpePlan:
             self.points.append(point)
         return self._planned(place, seed)
 
-    def saved_trials(self) -> list[Planned]:
+    def saved_trials(self) -> list[TrialSpec]:
         """The trials that have a folder."""
         found = []
         for number, record in self.saved.items():
@@ -80,12 +80,14 @@ class TpePlan:
                 )
             point = self._saved_point(number)
             assert point is not None
-            found.append(Planned(number, name_of(point, seed), point, seed))
+            found.append(TrialSpec(number, name_of(point, seed), point, seed))
         return found
 
-    def _planned(self, place: int, seed: int) -> Planned:
+    def _planned(self, place: int, seed: int) -> TrialSpec:
         point, number = self.points[place], place * len(self.spec.seeds) + seed
-        return Planned(number, name_of(point, self.spec.seeds[seed]), point, self.spec.seeds[seed])
+        return TrialSpec(
+            number, name_of(point, self.spec.seeds[seed]), point, self.spec.seeds[seed]
+        )
 
     def _observed(self, last: int) -> list[Observed] | None:
         """The points of the trials up to ``last``, or None if one of them has not ended."""
@@ -135,38 +137,38 @@ def _saved_trials(out: Path) -> dict[int, Mapping[str, Any]]:
     return {record["number"]: record for record in records if "number" in record}
 
 
-def known_trials(plan: Plan) -> list[Planned]:
+def known_trials(order: TrialOrder) -> list[TrialSpec]:
     """All trials that are known before anything runs."""
-    found: list[Planned] = []
-    while len(found) < plan.count and (trial := plan.get(len(found))):
+    found: list[TrialSpec] = []
+    while len(found) < order.count and (trial := order.get(len(found))):
         found.append(trial)
     return found
 
 
-def plan_of(spec: Spec, out: Path, *, lag: int) -> Plan:
+def order_of(spec: Spec, out: Path, *, lag: int) -> TrialOrder:
     match spec.search:
         case "grid":
-            return FixedPlan(plan_points(grid(spec.axes), spec.seeds))
+            return FixedOrder(plan_points(grid(spec.axes), spec.seeds))
         case "random":
             count = spec.trials or (DRAWN if spec.minutes else size_of_grid(spec.axes))
-            return FixedPlan(plan_points(random_points(spec.axes, count), spec.seeds))
-    return TpePlan(spec, out, lag=lag)
+            return FixedOrder(plan_points(random_points(spec.axes, count), spec.seeds))
+    return TpeOrder(spec, out, lag=lag)
 
 
 class Queue:
     """Hands out the trials that have not ended, in their order; a failed one is tried again."""
 
-    def __init__(self, plan: Plan, spec: Spec, out: Path) -> None:
-        self.plan, self.spec, self.out = plan, spec, out
-        self.planned: list[Planned] = []
-        self.held: Planned | None = None
+    def __init__(self, order: TrialOrder, spec: Spec, out: Path) -> None:
+        self.order, self.spec, self.out = order, spec, out
+        self.planned: list[TrialSpec] = []
+        self.held: TrialSpec | None = None
         self.is_closed = False
         self.ends = time.monotonic() + spec.minutes * 60 if spec.minutes else None
 
     @property
     def is_over(self) -> bool:
         """No trial will be handed out any more."""
-        is_empty = self.held is None and len(self.planned) >= self.plan.count
+        is_empty = self.held is None and len(self.planned) >= self.order.count
         return self.is_closed or self.is_late or is_empty
 
     @property
@@ -178,17 +180,17 @@ class Queue:
         self.held = self.held or self._advance()
         return self.held is not None
 
-    def next(self) -> Planned | None:
+    def next(self) -> TrialSpec | None:
         """None: not now, or never again (``is_over``)."""
         if self.is_over or not self.has_next():
             return None
         trial, self.held = self.held, None
         return trial
 
-    def _advance(self) -> Planned | None:
+    def _advance(self) -> TrialSpec | None:
         """The next trial that has not ended."""
-        while len(self.planned) < self.plan.count:
-            trial = self.plan.get(len(self.planned))
+        while len(self.planned) < self.order.count:
+            trial = self.order.get(len(self.planned))
             if trial is None:
                 return None
             self.planned.append(trial)
@@ -196,5 +198,5 @@ class Queue:
                 return trial
         return None
 
-    def read(self, trial: Planned) -> Trial:
+    def read(self, trial: TrialSpec) -> Trial:
         return read_trial(self.out, trial, self.spec.asha)

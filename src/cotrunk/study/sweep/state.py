@@ -1,6 +1,5 @@
-"""What has become of a trial: read from its run folder, and from nothing else."""
+"""The state of a trial, read from its run folder alone."""
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,15 +9,15 @@ from typing import Any, Literal
 from cotrunk.errors import UserError
 from cotrunk.runs.evaluation import Evaluation, read_evaluation
 from cotrunk.runs.folder import RunFolder
+from cotrunk.runs.tail import last_step
 from cotrunk.study.sweep.asha import Asha
-from cotrunk.study.sweep.trials import Planned
+from cotrunk.study.sweep.trials import TrialSpec
 
 TRIAL = "trial"
 """trial.json: choices, seed and number; also the error of a failed trial, the number of steps, and
 ``stopped`` once the scheduler has stopped it."""
 ENDS = {"error", "stopped"}
 """Its keys that say how a trial has ended, beside a finished run."""
-TAIL = 1 << 16
 State = Literal["waiting", "started", "finished", "failed", "stopped"]
 
 
@@ -48,7 +47,7 @@ class Trial:
         return value if value is not None and math.isfinite(value) else None
 
 
-def read_trial(out: Path, planned: Planned, asha: Asha | None) -> Trial:
+def read_trial(out: Path, planned: TrialSpec, asha: Asha | None) -> Trial:
     """Without a scheduler, a trial that was stopped by one counts as ``started``: it goes on."""
     run = RunFolder(out / planned.name)
     record = read_record(run)
@@ -86,18 +85,9 @@ def progress_of(run: RunFolder) -> tuple[int, int | None]:
     """The last step of a run, and of how many; looks only at the end of its metrics."""
     steps = read_record(run).get("steps")
     try:
-        with run.metrics.open("rb") as file:
-            file.seek(max(0, run.metrics.stat().st_size - TAIL))
-            lines = file.read().splitlines(keepends=True)
-    except OSError:
+        return last_step(run.metrics) or 0, steps
+    except (OSError, ValueError, KeyError, TypeError):  # damaged: `info` says how
         return 0, steps
-    for line in reversed(lines):
-        if line.endswith(b"\n"):
-            try:
-                return int(json.loads(line)["step"]), steps
-            except (ValueError, KeyError, TypeError):
-                continue
-    return 0, steps
 
 
 def best_so_far(run: RunFolder) -> Evaluation | None:

@@ -1,7 +1,8 @@
-"""Runs a sweep: checks everything, hands the trials to an engine, returns what became of them."""
+"""Runs a sweep: checks everything, hands the trials to an engine, returns their results."""
 
 import importlib.util
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -10,23 +11,29 @@ from cotrunk.build.trial import changes_since, settings_of_job
 from cotrunk.errors import UserError
 from cotrunk.learn.run import Interrupt
 from cotrunk.runs.folder import RunFolder
-from cotrunk.study.sweep.engines.engine import OnTrial, Work
-from cotrunk.study.sweep.engines.local import run_locally
-from cotrunk.study.sweep.engines.ray import refuse_missing_ray, refuse_unreachable, run_on_ray
+from cotrunk.study.sweep.engines.engine import Engine, OnTrial, Work
+from cotrunk.study.sweep.engines.local import LocalEngine
+from cotrunk.study.sweep.engines.ray import RayEngine
 from cotrunk.study.sweep.job import Job
-from cotrunk.study.sweep.queue import FixedPlan, Plan, Queue, TpePlan, plan_of
+from cotrunk.study.sweep.queue import FixedOrder, Queue, TpeOrder, TrialOrder, order_of
 from cotrunk.study.sweep.search import corners, refuse_missing_optuna
 from cotrunk.study.sweep.spec import Spec
 from cotrunk.study.sweep.state import Trial, read_trial
-from cotrunk.study.sweep.trials import Planned, plan_points, raw_of, refuse_wrong_trials
+from cotrunk.study.sweep.trials import TrialSpec, plan_points, raw_of, refuse_wrong_trials
 
-Engine = Literal["ray", "local"]
+EngineName = Literal["ray", "local"]
 SWEEP = "sweep"
 """sweep.json: the sweep as it was last read."""
 
 
-def default_engine() -> Engine:
-    return "ray" if importlib.util.find_spec("ray") else "local"
+def open_engine(name: EngineName | None, address: str | None) -> Engine:
+    """To be closed in the end; None is Ray if it is installed."""
+    name = name or ("ray" if importlib.util.find_spec("ray") else "local")
+    if name == "ray":
+        return RayEngine(address)
+    if address:
+        raise UserError("--address needs --engine ray")
+    return LocalEngine()
 
 
 @dataclass(frozen=True)
@@ -35,16 +42,16 @@ class Sweep:
 
     spec: Spec
     out: Path
-    plan: Plan
+    order: TrialOrder
     lag: int
 
     @property
-    def trials(self) -> Sequence[Planned]:
+    def trials(self) -> Sequence[TrialSpec]:
         """Empty for a search whose points depend on results."""
-        return self.plan.trials if isinstance(self.plan, FixedPlan) else ()
+        return self.order.trials if isinstance(self.order, FixedOrder) else ()
 
-    def read(self, trials: Sequence[Planned] | None = None) -> list[Trial]:
-        """What became of some trials, or of all."""
+    def read(self, trials: Sequence[TrialSpec] | None = None) -> list[Trial]:
+        """The results of some trials, or of all."""
         trials = self.trials if trials is None else trials
         return [read_trial(self.out, trial, self.spec.asha) for trial in trials]
 
@@ -58,48 +65,40 @@ def prepare_sweep(spec: Spec, out: Path) -> Sweep:
     if out.exists() and not out.is_dir():
         raise UserError(f"{out} is a file; give a folder")
     lag = _lag(out) or spec.max_concurrent
-    plan = plan_of(spec, out, lag=lag)
-    if isinstance(plan, FixedPlan):
-        refuse_wrong_trials(spec, plan.trials)
-        _refuse_other_settings(spec, out, plan.trials)
-    elif isinstance(plan, TpePlan):
-        _refuse_other_settings(spec, out, plan.saved_trials())
+    order = order_of(spec, out, lag=lag)
+    if isinstance(order, FixedOrder):
+        refuse_wrong_trials(spec, order.trials)
+        _refuse_other_settings(spec, out, order.trials)
+    elif isinstance(order, TpeOrder):
+        _refuse_other_settings(spec, out, order.saved_trials())
         refuse_wrong_trials(spec, plan_points(corners(spec.axes), spec.seeds[:1]))
-    return Sweep(spec, out, plan, lag)
+    return Sweep(spec, out, order, lag)
 
 
 def run_sweep(
     spec: Spec,
     out: Path,
     *,
-    engine: Engine | None = None,
+    engine: EngineName | None = None,
     address: str | None = None,
     interrupt: Interrupt | None = None,
     on_trial: OnTrial = lambda _trial: None,
 ) -> list[Trial]:
-    """Run all trials that have not ended; returns every trial that has been started, ever.
+    """Run all trials that have not ended; returns every trial that was ever started.
 
     ``engine`` None: Ray if it is installed. Setting ``interrupt.signal`` stops the sweep: running
     trials save a checkpoint, and are returned as ``stopped``.
     """
-    return run_prepared(
-        prepare_sweep(spec, out),
-        engine=engine or default_engine(),
-        address=address,
-        interrupt=interrupt or Interrupt(),
-        on_trial=on_trial,
-    )
+    prepared = prepare_sweep(spec, out)
+    with closing(open_engine(engine, address)) as opened:
+        return run_prepared(
+            prepared, engine=opened, interrupt=interrupt or Interrupt(), on_trial=on_trial
+        )
 
 
 def run_prepared(
-    sweep: Sweep, *, engine: Engine, address: str | None, interrupt: Interrupt, on_trial: OnTrial
+    sweep: Sweep, *, engine: Engine, interrupt: Interrupt, on_trial: OnTrial
 ) -> list[Trial]:
-    if engine == "ray":
-        refuse_missing_ray()
-        if address:
-            refuse_unreachable(address)
-    elif address:
-        raise UserError("--address needs --engine ray")
     spec, out = sweep.spec, sweep.out
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -108,9 +107,9 @@ def run_prepared(
     folder = RunFolder(out)
     with folder.lock():
         folder.write_document(SWEEP, _document(sweep))
-        queue = Queue(sweep.plan, spec, out)
+        queue = Queue(sweep.order, spec, out)
 
-        def job_of(trial: Planned) -> Job:
+        def job_of(trial: TrialSpec) -> Job:
             return job(spec, out, trial, earlier=queue.planned[: trial.number])
 
         work = Work(
@@ -123,7 +122,7 @@ def run_prepared(
             on_trial=on_trial,
         )
         if queue.has_next():  # else no engine needs to start
-            run_locally(work) if engine == "local" else run_on_ray(work, address=address)
+            engine.run(work)
     return [_final(trial) for trial in map(queue.read, queue.planned) if trial.state != "waiting"]
 
 
@@ -132,7 +131,7 @@ def _final(trial: Trial) -> Trial:
     return replace(trial, state="stopped") if trial.state == "started" else trial
 
 
-def job(spec: Spec, out: Path, trial: Planned, *, earlier: Sequence[Planned]) -> Job:
+def job(spec: Spec, out: Path, trial: TrialSpec, *, earlier: Sequence[TrialSpec]) -> Job:
     """Paths are absolute, because a worker may have another working directory."""
     return Job(
         run=str(out.resolve() / trial.name),
@@ -149,7 +148,7 @@ def job(spec: Spec, out: Path, trial: Planned, *, earlier: Sequence[Planned]) ->
     )
 
 
-def _refuse_other_settings(spec: Spec, out: Path, trials: Sequence[Planned]) -> None:
+def _refuse_other_settings(spec: Spec, out: Path, trials: Sequence[TrialSpec]) -> None:
     """A sweep may grow, but a run that exists must have been trained with the same settings."""
     lines = []
     for trial in trials:
@@ -160,7 +159,7 @@ def _refuse_other_settings(spec: Spec, out: Path, trials: Sequence[Planned]) -> 
     if lines:
         more = f" (and {len(lines) - 3} more)" if len(lines) > 3 else ""
         raise UserError(
-            f"{out} has runs of this sweep with other settings; give another folder, or restore "
+            f"{out} has runs of this sweep with different settings; give another folder or restore "
             f"{spec.place} or {spec.base.place}:",
             *lines[:3],
             *([f"{out}: {more.strip(' ()')}"] if more else []),

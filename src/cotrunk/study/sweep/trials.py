@@ -15,7 +15,7 @@ LISTED = 10
 
 
 @dataclass(frozen=True)
-class Planned:
+class TrialSpec:
     """A trial that may or may not have started. Lower numbers start first."""
 
     number: int
@@ -28,14 +28,14 @@ class Planned:
         return self.point.choices
 
 
-def plan_points(points: Sequence[Point], seeds: Sequence[int]) -> list[Planned]:
+def plan_points(points: Sequence[Point], seeds: Sequence[int]) -> list[TrialSpec]:
     """All points with the first seed, then all with the second...
 
     If time runs out, more points have been tried.
     """
     pairs = [(point, seed) for seed in seeds for point in points]
     return [
-        Planned(number, name_of(point, seed), point, seed)
+        TrialSpec(number, name_of(point, seed), point, seed)
         for number, (point, seed) in enumerate(pairs)
     ]
 
@@ -48,22 +48,22 @@ def name_of(point: Point, seed: int) -> str:
     return f"{point.label[: LONGEST_NAME - 30]}-{digest(dict(point.choices))},seed={seed}"
 
 
-def raw_of(spec: Spec, trial: Planned) -> Raw:
+def raw_of(spec: Spec, trial: TrialSpec) -> Raw:
     """The config of a trial."""
     return _raw(spec, trial)[0]
 
 
-def _raw(spec: Spec, trial: Planned) -> tuple[Raw, set[tuple[str, ...]]]:
+def _raw(spec: Spec, trial: TrialSpec) -> tuple[Raw, set[tuple[str, ...]]]:
     point = trial.point
     return raw_settings(
         spec.base, point.changes, removed=point.removed, seed=trial.seed, threads=spec.threads
     )
 
 
-def refuse_wrong_trials(spec: Spec, trials: Iterable[Planned]) -> None:
-    """Check the settings of every trial; a line that holds for several trials is said once."""
+def refuse_wrong_trials(spec: Spec, trials: Iterable[TrialSpec]) -> None:
+    """Check the settings of every trial; a line that holds for several trials is reported once."""
     found: dict[str, list[str]] = {}
-    known: dict[str, Planned] = {}
+    known: dict[str, TrialSpec] = {}
     trials = list(trials)
     for trial in trials:
         try:
@@ -96,7 +96,7 @@ def _where(names: Sequence[str], points: int) -> str:
     return f" (trial {names[0]}{others})"
 
 
-def _same_settings(one: Planned, other: Planned, spec: Spec) -> str:
+def _same_settings(one: TrialSpec, other: TrialSpec, spec: Spec) -> str:
     return (
         f"{spec.place}: trials {one.name} and {other.name} have the same settings; "
         "remove one of the values, or zip the axes"

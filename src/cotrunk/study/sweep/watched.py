@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import IO
 
 from cotrunk.runs.folder import RunFolder
+from cotrunk.study.sweep.fork_server import Forked, fork_server
 from cotrunk.study.sweep.job import Job, has_ended
-from cotrunk.study.sweep.nursery import Forked, nursery
 from cotrunk.study.sweep.state import ENDS, TRIAL, read_record
 
 ATTEMPTS = 3
@@ -66,12 +66,12 @@ def _run_once(job: Job, run: RunFolder, should_stop: Callable[[], bool]) -> tupl
 
 
 def _process(job: Job, log: IO[bytes]) -> "Forked | subprocess.Popen[bytes]":
-    """Its standard input is our life line: when we die it is closed, and the trial ends.
+    """The child reads standard input until it closes: if this process dies, the trial ends.
 
-    A session of its own, because Ctrl-C must not reach it before we say how to stop.
+    It has its own session, because Ctrl-C must not reach it before we tell it how to stop.
     """
     if sys.platform == "linux":  # elsewhere a fork of a process that has imported torch may crash
-        return nursery(job.threads).start(log)
+        return fork_server(job.threads).start(log)
     return subprocess.Popen(
         [sys.executable, "-c", ALONE, json.dumps(sys.path)],
         stdin=subprocess.PIPE,

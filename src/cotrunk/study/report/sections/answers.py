@@ -25,8 +25,8 @@ def confusion(subject: Subject) -> Section:
             without.append(task)
     text = [
         "Answers by gold label on the dev rows, for the best run of each plan. The shade is the "
-        "share of the gold label's rows; scores are in bins; of several classes per text, each "
-        "was found, missed or wrongly given."
+        "share of the gold label's rows; scores are in bins; with several classes per text, it "
+        "shows how often each was found, missed or wrongly given."
     ]
     if without:
         text.append(f"Not shown: {formats.listed(without)}, whose answers are not labels.")
@@ -81,8 +81,8 @@ def calibration(subject: Subject) -> Section:
     if not figures:
         return Section("calibration", "Calibration", text[1:])
     table = Table(
-        "Expected calibration error in 10 bins; in brackets, what a calibrated network would show "
-        "by chance in 95 % of the cases at most",
+        "Expected calibration error in 10 bins; in brackets, the error that a calibrated network "
+        "exceeds by chance in only 5 % of cases",
         ["run", *tasks],
         rows,
     )

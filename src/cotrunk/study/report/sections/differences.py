@@ -1,4 +1,4 @@
-"""How much each plan differs from another one, and whether that can be told."""
+"""How much each plan differs from another one, and whether that is more than chance."""
 
 from cotrunk.study.comparison import Comparison, TaskDifference
 from cotrunk.study.report import formats
@@ -20,8 +20,8 @@ def differences(subject: Subject, comparison: Comparison) -> Table:
         if name in found
     ]
     caption = (
-        f"Differences to {base.name}, with 95 % intervals and p corrected for the number of plans; "
-        f"equivalent: surely less than {comparison.margin:g} apart"
+        f"Differences from {base.name}, with 95 % intervals and p corrected for the number of "
+        f"plans; equivalent: shown to differ by less than {comparison.margin:g}"
     )
     return Table(caption, ["plan", *(FORMULAS.get(c, c) for c in columns)], rows)
 

@@ -41,10 +41,10 @@ def _text(subject: Subject) -> list[str]:
     ]
     seeds = {len(series.runs) for series in subject.series}
     if len(subject.runs) == 1:
-        lines.append("The intervals cover the choice of dev rows, not of a seed.")
+        lines.append("The intervals cover the choice of dev rows, but not the seed.")
     elif seeds == {1}:
         lines.append(
-            "Each plan was trained once: the intervals cover the choice of dev rows, not of seeds."
+            "Each plan was trained once: intervals cover the choice of dev rows, but not the seed."
         )
     else:
         lines.append(

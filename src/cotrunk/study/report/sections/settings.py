@@ -1,15 +1,15 @@
-"""What the runs were told, and in what they differ."""
+"""The settings of the runs, and how they differ."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from cotrunk.runs.dotted import flattened
 from cotrunk.study.report import formats
 from cotrunk.study.report.parts import Cell, Section, Table
 from cotrunk.study.report.subject import Subject
 
 
 def settings(subject: Subject) -> Section:
-    flat = {name: dict(flattened(run.settings)) for _, name, run in subject.runs}
+    flat = {name: flattened(run.settings) for _, name, run in subject.runs}
     keys = dict.fromkeys(key for each in flat.values() for key in each)
     differ = [key for key in keys if len({repr(each.get(key)) for each in flat.values()}) > 1]
     by_series = [series.choices for series in subject.series]
@@ -59,12 +59,3 @@ def _runs(subject: Subject) -> Table:
     ]
     columns = ["run", "plan", "seed", "state", "steps", "best step", "overall"]
     return Table("Runs", columns, rows)
-
-
-def flattened(value: Mapping[str, Any], key: str = "") -> Iterator[tuple[str, Any]]:
-    """Tables by dotted key; lists and empty tables are values."""
-    for name, inner in value.items():
-        if isinstance(inner, Mapping) and inner:
-            yield from flattened(inner, f"{key}{name}.")
-        else:
-            yield f"{key}{name}", inner

@@ -106,7 +106,7 @@ def sampling(subject: Subject) -> Section:
     laws = {name: run.settings["train"]["sampling"] for name, run in subject.leading}
     named = formats.listed(sorted({law for name, law in laws.items() if name in shown}))
     text = [
-        f"Batches of each task by epoch, through all stages (train.sampling: {named}). Bars were "
-        "drawn, ticks are what the sampler expects."
+        f"Batches of each task by epoch, through all stages (train.sampling: {named}). Bars are "
+        "the batches drawn, ticks the number that the sampler expects."
     ]
     return Section("sampling", "Sampling", text, choice=Choice("Run", "run", runs), figures=figures)

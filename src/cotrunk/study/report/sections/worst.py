@@ -4,14 +4,13 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from typing import Any
 
-import numpy as np
-
 from cotrunk.data.reading.check import spelled_out
 from cotrunk.data.reading.examples import Example as Row
 from cotrunk.data.reading.examples import Rows
 from cotrunk.data.tokens.digests import digest_of
 from cotrunk.errors import UserError
-from cotrunk.kinds import Kind, by_row
+from cotrunk.kinds import Kind
+from cotrunk.kinds.detail import worst_rows
 from cotrunk.study.records import RunRecord, TaskRecord
 from cotrunk.study.report.networks import Networks
 from cotrunk.study.report.parts import Choice, Example, Examples, Section
@@ -31,7 +30,7 @@ def worst(subject: Subject, networks: Networks) -> Section:
     ]
     text = [
         f"The {SHOWN} dev rows with the largest errors of each task. Error: 1 - probability of the "
-        "gold label; of scores, the absolute difference."
+        "gold label (scores: absolute difference)."
     ]
     runs = list(dict.fromkeys(each.run for each in examples))
     choice = Choice("Run", "run", runs) if runs else None
@@ -39,24 +38,22 @@ def worst(subject: Subject, networks: Networks) -> Section:
 
 
 def _examples(name: str, run: RunRecord, task: TaskRecord, networks: Networks) -> Examples:
-    rows, errors = worst_rows(task)
-    if not rows:
-        return Examples(task.name, (), name, "No wrong answers.")
-    found, note = _read(run, task, networks, rows)
     labels = task.labels
-    predicted = by_row(labels.predict_labels(task.output), task.counts)
-    gold = by_row(labels.shaped(task.target), task.counts)
+    wrong = worst_rows(labels, task.output, task.target, counts=task.counts, most=SHOWN)
+    if not wrong:
+        return Examples(task.name, (), name, "No wrong answers.")
+    found, note = _read(run, task, networks, [each.row for each in wrong])
     return Examples(
         task.name,
         [
             Example(
-                _place(found.get(row), row),
-                _texts(found.get(row)),
-                _spelled(labels, gold[row]),
-                _spelled(labels, predicted[row]),
-                f"{error:.3f}",
+                _place(found.get(each.row), each.row),
+                _texts(found.get(each.row)),
+                _spelled(labels, each.label),
+                _spelled(labels, each.prediction),
+                f"{each.error:.3f}",
             )
-            for row, error in zip(rows, errors, strict=True)
+            for each in wrong
         ],
         name,
         note,
@@ -66,19 +63,6 @@ def _examples(name: str, run: RunRecord, task: TaskRecord, networks: Networks) -
 def _spelled(labels: Kind, label: Any) -> str:
     """A number in three digits; other labels as they are."""
     return f"{label:.3g}" if isinstance(labels.label_name(label), float) else labels.spelled(label)
-
-
-def worst_rows(task: TaskRecord) -> tuple[list[int], list[float]]:
-    """The numbers and errors of the worst rows that are wrong, worst first."""
-    labels = task.labels
-    error = labels.errors(task.output, task.target, counts=task.counts)
-    predicted = by_row(labels.predict_labels(task.output), task.counts)
-    gold = by_row(labels.shaped(task.target), task.counts)
-    differs = [not np.array_equal(a, b) for a, b in zip(predicted, gold, strict=True)]
-    wrong = np.isfinite(error) & np.array(differs, bool)
-    order = np.argsort(-np.where(wrong, error, -np.inf), kind="stable")
-    chosen = [row for row in order[:SHOWN].tolist() if wrong[row]]
-    return chosen, [float(error[row]) for row in chosen]
 
 
 def _read(

@@ -8,7 +8,7 @@ from typing import Protocol
 from cotrunk.study.sweep.job import Job
 from cotrunk.study.sweep.queue import Queue
 from cotrunk.study.sweep.state import Trial
-from cotrunk.study.sweep.trials import Planned
+from cotrunk.study.sweep.trials import TrialSpec
 
 OnTrial = Callable[[Trial], None]
 """Called when a trial starts (``started``) and when it has ended."""
@@ -25,7 +25,7 @@ class Work:
     """``job_of`` makes the job of a trial; ``out`` is the folder of the sweep."""
 
     queue: Queue
-    job_of: Callable[[Planned], Job]
+    job_of: Callable[[TrialSpec], Job]
     out: Path
     max_concurrent: int
     threads: int
@@ -35,7 +35,7 @@ class Work:
     def should_stop(self) -> bool:
         return self.interrupt.signal is not None
 
-    def next(self) -> Planned | None:
+    def next(self) -> TrialSpec | None:
         """The next trial, which is reported as started."""
         if self.should_stop():
             self.queue.is_closed = True
@@ -44,5 +44,13 @@ class Work:
             self.on_trial(replace(self.queue.read(trial), state="started", error=None))
         return trial
 
-    def ended(self, trial: Planned) -> None:
+    def ended(self, trial: TrialSpec) -> None:
         self.on_trial(self.queue.read(trial))
+
+
+class Engine(Protocol):
+    """Runs the trials of one sweep after the other."""
+
+    def run(self, work: Work) -> None: ...
+
+    def close(self) -> None: ...

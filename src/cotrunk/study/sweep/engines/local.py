@@ -3,15 +3,24 @@
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 from cotrunk.study.sweep.engines.engine import Work
-from cotrunk.study.sweep.trials import Planned
+from cotrunk.study.sweep.trials import TrialSpec
 from cotrunk.study.sweep.watched import run_job
 
 POLL_SECONDS = 0.2
 
 
-def run_locally(work: Work) -> None:
-    """A thread watches over each process."""
-    running: dict[Future[None], Planned] = {}
+class LocalEngine:
+    """Watches over each process with a thread."""
+
+    def run(self, work: Work) -> None:
+        _run(work)
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+def _run(work: Work) -> None:
+    running: dict[Future[None], TrialSpec] = {}
     with ThreadPoolExecutor(work.max_concurrent) as pool:
         while True:
             while len(running) < work.max_concurrent and (trial := work.next()):

@@ -6,45 +6,29 @@ the same trials; Ray's own state lies in a temporary folder and is never read.
 """
 
 import importlib.util
-import logging
 import os
-import re
-import shutil
-import signal
-import socket
-import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import AbstractContextManager, ExitStack, contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
 
+from cotrunk.cluster import refuse_unreachable, running_ray, scratch_folder, short_folder
 from cotrunk.errors import UserError
-from cotrunk.runs.folder import RunFolder, is_alive
+from cotrunk.runs.folder import RunFolder
 from cotrunk.study.sweep.engines.engine import Work
 from cotrunk.study.sweep.job import Job, has_ended
 from cotrunk.study.sweep.state import TRIAL
-from cotrunk.study.sweep.trials import Planned
+from cotrunk.study.sweep.trials import TrialSpec
 from cotrunk.study.sweep.watched import run_job
 
 MORE_ATTEMPTS = 2
 POLL_SECONDS = 0.2
-OBJECT_STORE_BYTES = 80_000_000
-"""Nearly the least that Ray takes; trials exchange nothing but files."""
-LONGEST_SCRATCH = 17
-"""Of the folder in which the scratch folder is made: the path of a socket has 107 characters."""
 QUIET = {
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # else trials would not see a GPU
     "TUNE_DISABLE_SIGINT_HANDLER": "1",
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
     "TUNE_GLOBAL_CHECKPOINT_S": "3600",
 }
-LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-"""The documented switch for laptops: without it Ray listens on all interfaces, and takes an address
-of this machine for its address in the network."""
-LOCAL_HOSTS = ("127.", "localhost:")
-CONNECT_SECONDS = 10.0
 
 
 def refuse_missing_ray() -> None:
@@ -55,30 +39,40 @@ def refuse_missing_ray() -> None:
         )
 
 
-def run_on_ray(work: Work, *, address: str | None = None) -> None:
-    """``address``: a running cluster that sees the same files; None starts Ray for this sweep."""
-    is_local = not address or address.startswith(LOCAL_HOSTS)
-    os.environ.update(QUIET | LOOPBACK if is_local else QUIET)
-    with _connected(work, address) as storage:
-        stop = storage / "stop"
-        # Ray Tune announces itself on standard output, where our results go.
-        with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere), _forward_stop(work, stop):
-            _tune(work, storage, stop)
+class RayEngine:
+    """Ray, started when trials are first to run and kept for further sweeps until it is closed.
 
+    ``address``: a running cluster that sees the same files; None starts Ray on this machine.
+    """
 
-def refuse_unreachable(address: str) -> None:
-    """Ray itself would try for minutes."""
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdecimal():
-        raise UserError(f"--address {address}: must be HOST:PORT of a Ray cluster")
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS).close()
-    except (OSError, OverflowError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise UserError(
-            f"--address {address}: no connection ({why}); start a cluster there with "
-            f"`ray start --head --port={port}`, or leave out --address"
-        ) from None
+    def __init__(self, address: str | None = None) -> None:
+        self.address = address
+        self.started = ExitStack()
+        self.cpus = 0
+        refuse_missing_ray()
+        if address:
+            refuse_unreachable(address, option="--address")
+
+    def run(self, work: Work) -> None:
+        self._start(work.max_concurrent * work.threads)
+        with _storage(work, self.address) as storage:
+            stop = storage / "stop"
+            # Ray Tune announces itself on standard output, where our results go.
+            with (
+                open(os.devnull, "w") as nowhere,
+                redirect_stdout(nowhere),
+                _forward_stop(work, stop),
+            ):
+                _tune(work, storage, stop)
+
+    def _start(self, cpus: int) -> None:
+        if cpus > self.cpus:
+            self.started.close()
+            self.started.enter_context(running_ray(self.address, cpus=cpus, environment=QUIET))
+            self.cpus = cpus
+
+    def close(self) -> None:
+        self.started.close()
 
 
 def _tune(work: Work, storage: Path, stop: Path) -> None:
@@ -109,7 +103,7 @@ def _searcher(work: Work) -> Any:
 
         def __init__(self) -> None:
             super().__init__(metric="none", mode="max")
-            self.running: dict[str, Planned] = {}
+            self.running: dict[str, TrialSpec] = {}
 
         def suggest(self, trial_id: str) -> Any:
             if len(self.running) >= work.max_concurrent and not work.queue.is_over:
@@ -130,7 +124,7 @@ def _searcher(work: Work) -> Any:
             if trial is None:
                 return
             if error:
-                _record_loss(work, trial)
+                record_loss(RunFolder(work.out / trial.name), work.job_of(trial))
             work.ended(trial)
 
         def __reduce__(self) -> Any:
@@ -147,11 +141,12 @@ def _searcher(work: Work) -> Any:
     return FromQueue()
 
 
-def _record_loss(work: Work, trial: Planned) -> None:
-    run = RunFolder(work.out / trial.name)
+def record_loss(run: RunFolder, job: Job) -> None:
+    """Its worker may have been lost before it made the folder."""
     if not has_ended(run):
         error = f"its Ray worker was lost {MORE_ATTEMPTS + 1} times"
-        run.write_document(TRIAL, {**work.job_of(trial).record, "error": error})
+        run.path.mkdir(parents=True, exist_ok=True)
+        run.write_document(TRIAL, {**job.record, "error": error})
 
 
 @contextmanager
@@ -174,57 +169,8 @@ def _forward_stop(work: Work, stop: Path) -> Iterator[None]:
         thread.join()
 
 
-@contextmanager
-def _connected(work: Work, address: str | None) -> Iterator[Path]:
-    """Ray is running; yields a temporary folder that all workers see."""
-    import ray
-
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    folder = _scratch(work, address)
-    logging.getLogger("ray").setLevel(logging.ERROR)
-    try:
-        if address:
-            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
-        else:
-            ray.init(
-                num_cpus=work.max_concurrent * work.threads,
-                include_dashboard=False,
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-                object_store_memory=OBJECT_STORE_BYTES,
-                _temp_dir=str(folder),
-            )
-        _set_handlers(handlers)
-        yield folder
-    finally:
-        ray.shutdown()
-        _set_handlers(handlers)
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _scratch(work: Work, address: str | None) -> Path:
-    """On a cluster it must be where all machines see it; here its path must fit in a socket's."""
-    if address:
-        return make_scratch(work.out, ".ray")
-    usual = Path(tempfile.gettempdir()).resolve()
-    is_long = len(str(usual)) > LONGEST_SCRATCH and Path("/tmp").is_dir()
-    return make_scratch(Path("/tmp") if is_long else usual, "cotrunk")
-
-
-def make_scratch(folder: Path, name: str) -> Path:
-    """A temporary folder that says which process it belongs to.
-
-    Those of processes that were killed are deleted.
-    """
-    for old in folder.glob(f"{name}-*-*"):
-        owner = re.fullmatch(rf"{re.escape(name)}-(\d+)-\w+", old.name)
-        if owner and not is_alive(int(owner[1])):
-            shutil.rmtree(old, ignore_errors=True)
-    return Path(tempfile.mkdtemp(prefix=f"{name}-{os.getpid()}-", dir=folder))
-
-
-def _set_handlers(handlers: dict[signal.Signals, Any]) -> None:
-    """Ray replaces signal handlers; ours stop trials with a checkpoint."""
-    if threading.current_thread() is threading.main_thread():
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
+def _storage(work: Work, address: str | None) -> AbstractContextManager[Path]:
+    """A temporary folder that all workers see."""
+    return (
+        scratch_folder(work.out, ".ray") if address else scratch_folder(short_folder(), "cotrunk")
+    )

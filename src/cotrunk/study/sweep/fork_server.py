@@ -1,6 +1,6 @@
 """Processes for trials, forked from one that has imported everything already.
 
-Importing torch and the rest takes seconds of CPU; a fork takes none. The nursery imports but
+Importing torch and the rest takes seconds of CPU; a fork takes none. The fork server imports but
 computes nothing, so it has no threads when it forks. It ends when its parent does.
 """
 
@@ -21,11 +21,11 @@ from typing import IO, Self
 
 # Modules are imported from the caller's sys.path; its main script is not run.
 START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-START += "from cotrunk.study.sweep.nursery import main; main()"
+START += "from cotrunk.study.sweep.fork_server import main; main()"
 
 
 class Forked:
-    """A process of the nursery, used like a `subprocess.Popen`."""
+    """A process of the fork server, used like a `subprocess.Popen`."""
 
     def __init__(self, stdin: IO[bytes], codes: int) -> None:
         self.stdin = stdin
@@ -54,12 +54,12 @@ class Forked:
         os.close(self._codes)
 
     def _read(self) -> None:
-        """Nothing to read means that the nursery was killed."""
+        """Nothing to read means that the fork server was killed."""
         line = os.read(self._codes, 64)
         self.returncode = int(line) if line else -signal.SIGKILL
 
 
-class Nursery:
+class ForkServer:
     """Starts processes that run ``worker.py``; may be used from several threads."""
 
     def __init__(self, threads: int) -> None:
@@ -81,7 +81,7 @@ class Nursery:
         return process, ours
 
     def close(self) -> None:
-        """Ends the nursery, not the processes that it has started."""
+        """Ends the fork server, not the processes that it has started."""
         self.socket.close()
         self.process.wait()
 
@@ -101,15 +101,15 @@ class Nursery:
 
 
 @cache
-def nursery(threads: int) -> Nursery:
-    """The nursery of this process, for all trials that it watches over."""
-    opened = Nursery(threads)
+def fork_server(threads: int) -> ForkServer:
+    """The fork server of this process, for all trials that it watches over."""
+    opened = ForkServer(threads)
     atexit.register(opened.close)
     return opened
 
 
 def main() -> None:
-    """The nursery itself: forks when asked, reports exit codes."""
+    """The fork server itself: forks when asked, reports exit codes."""
     parent = socket.socket(fileno=int(sys.argv[2]))
     ended, wake = os.pipe()
     os.set_blocking(wake, False)
@@ -137,7 +137,7 @@ def main() -> None:
 
 
 def _report(reports: dict[int, int]) -> None:
-    """Tell the exit codes of all children that have ended."""
+    """Report the exit codes of all children that have ended."""
     while reports:
         child, status = os.waitpid(-1, os.WNOHANG)
         if not child:
@@ -175,6 +175,8 @@ def _run(stdin: int, stderr: int) -> None:
 def _import_everything() -> None:
     """What a trial will import. If something cannot be imported, the trial says so in its log."""
     with suppress(Exception):
+        import scipy.stats  # noqa: F401
+
         import cotrunk.build.train
         import cotrunk.build.trial
         import cotrunk.learn.run

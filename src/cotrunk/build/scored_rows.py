@@ -1,21 +1,31 @@
-"""The labelled rows that ``evaluate`` scores a run on: a split of its config, or given files."""
+"""The labelled rows that a run is scored on: a split of its config, or given files."""
 
-from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from cotrunk.build.corpora import corpora_of, read_corpora
 from cotrunk.build.labelled import LabelledFile, Reading, reading_of
-from cotrunk.cli.terminal import progress
-from cotrunk.cli.trained import refuse_encoding
+from cotrunk.data.reading.encodings import wrong_encoding
 from cotrunk.data.reading.examples import Source
-from cotrunk.data.reading.files import KNOWN
 from cotrunk.data.tokens.cache import Corpus, load_or_hold_corpus
-from cotrunk.errors import UserError, plural
+from cotrunk.errors import UserError, did_you_mean, option, plural, spelled
 from cotrunk.infer.model import Model
 from cotrunk.kinds.task import Task
-from cotrunk.runs.folder import RunFolder
+from cotrunk.progress import OnProgress, ignore_progress
+
+NAME_A_FILE = spelled(command="give the file after the run", python="name the file")
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """What differs from the way the config's files are read; None: nothing.
+
+    ``label`` is the label column, for a single task.
+    """
+
+    label: str | None = None
+    encoding: str | None = None
+    skip_bad_rows: bool = False
 
 
 @dataclass(frozen=True)
@@ -28,68 +38,74 @@ class ScoredRows:
     reading: Reading | None = None
 
 
-def runs_and_files(given: Sequence[str]) -> tuple[list[Path], list[str]]:
-    """What has a run.json is a run, everything else a data file."""
-    names = list(dict.fromkeys(given))
-    runs = [name for name in names if (Path(name) / "run.json").is_file()]
-    files = [name for name in names if name not in runs]
-    for path in map(Path, files if runs else names[:1]):
-        is_no_file = path.is_dir() or (not path.exists() and path.suffix.lower() not in KNOWN)
-        if not runs or (is_no_file and str(path) != "-"):
-            RunFolder.open(path)  # raises: it is not a run
-    return [Path(run) for run in runs], files
-
-
-def refuse_options(arguments: Namespace, files: Sequence[str]) -> None:
-    """Options that need files, or exclude them."""
-    if files and arguments.split:
+def refuse_options(
+    options: FileOptions, *, files: Sequence[str], split: str | None, tasks: Sequence[str]
+) -> None:
+    """Options that need files, or exclude them; ``tasks`` are those to score."""
+    if files and split:
         raise UserError(
-            f"--split {arguments.split}: names files of the config, but {files[0]} is given; "
+            f"{option('split', split)}: names files of the config, but {files[0]} is given; "
             "remove one of them"
         )
-    if arguments.encoding is not None:
-        refuse_encoding(arguments.encoding)
+    if options.encoding is not None:
+        place = option("encoding", options.encoding)
+        if why := wrong_encoding(options.encoding):
+            raise UserError(f"{place}: {why}")
         if not files:
-            raise UserError("--encoding: is that of a file; give the file after the run")
-    if arguments.label is None:
+            raise UserError(f"{place}: is only for files; {NAME_A_FILE}")
+    if options.label is None:
         return
+    place = option("label", options.label)
     if not files:
-        raise UserError("--label: names a column of a file; give the file after the run")
-    if len(set(arguments.task)) != 1:
-        raise UserError(f"--label {arguments.label}: name the one task it is for with --task T")
+        raise UserError(f"{place}: names a column of a file; {NAME_A_FILE}")
+    if len(set(tasks)) != 1:
+        one = spelled(command="--task T", python="tasks=['T']")
+        raise UserError(
+            f"{place}: name the one task it is for with {one}; tasks are {', '.join(tasks)}"
+        )
 
 
-def rows_of_split(model: Model, names: Sequence[str], split: str, *, all_asked: bool) -> ScoredRows:
+def rows_of_split(
+    model: Model,
+    names: Sequence[str],
+    split: str,
+    *,
+    all_asked: bool,
+    on_progress: OnProgress = ignore_progress,
+) -> ScoredRows:
     """``all_asked``: a task without such rows is an error, not skipped."""
     tasks = [task for name, task in model.network.tasks.items() if name in names]
-    with progress.counting() as counter:
-        corpora = corpora_of(
-            model.sources,
-            split,
-            tasks,
-            model.tokenizer,
-            load=load_or_hold_corpus,
-            on_progress=counter,
-        )
+    corpora = corpora_of(
+        model.sources,
+        split,
+        tasks,
+        model.tokenizer,
+        load=load_or_hold_corpus,
+        on_progress=on_progress,
+    )
     notes = _not_cached(corpora)
     for name in (task.name for task in tasks if task.name not in corpora):
         if all_asked:
-            raise UserError(no_split(name, split))
+            raise UserError(no_split([name], split))
         notes.append(f"{name} is skipped: tasks.{name}.{split} is not set")
     return ScoredRows(
         corpora, {name: _places(model.sources[split][name]) for name in corpora}, notes
     )
 
 
-def no_split(task: str, split: str) -> str:
-    return (
-        f"tasks.{task}.{split} is not set in the run's config, so there are no "
-        "rows to score; choose another --split"
-    )
+def no_split(tasks: Sequence[str], split: str) -> str:
+    keys = ", ".join(f"tasks.{task}.{split}" for task in tasks)
+    fix = spelled(command="choose another --split", python="choose another split, or name a file")
+    return f"{keys}: not set in the run's config, so there are no rows to score; {fix}"
 
 
 def rows_of_files(
-    model: Model, names: Sequence[str], files: Sequence[LabelledFile], arguments: Namespace
+    model: Model,
+    names: Sequence[str],
+    files: Sequence[LabelledFile],
+    options: FileOptions,
+    *,
+    on_progress: OnProgress = ignore_progress,
 ) -> ScoredRows:
     """The rows of all files that have a task's columns."""
     tasks = {name: task for name, task in model.network.tasks.items() if name in names}
@@ -97,18 +113,18 @@ def rows_of_files(
         model,
         list(tasks.values()),
         files,
-        label=arguments.label,
-        skip_bad_rows=arguments.skip_bad_rows,
-        encoding=arguments.encoding,
+        label=options.label,
+        skip_bad_rows=options.skip_bad_rows,
+        encoding=options.encoding,
     )
+    _refuse_absent_label(options.label, reading)
     named = [(tasks[name], sources) for name, sources in reading.sources.items()]
-    with progress.counting() as counter:
-        try:
-            corpora = read_corpora(
-                named, model.tokenizer, load=load_or_hold_corpus, on_progress=counter
-            )
-        except UserError as error:
-            raise UserError(*error.lines, *_ambiguous(named)) from None
+    try:
+        corpora = read_corpora(
+            named, model.tokenizer, load=load_or_hold_corpus, on_progress=on_progress
+        )
+    except UserError as error:
+        raise UserError(*error.lines, *_ambiguous(named)) from None
     notes = _not_cached(corpora)
     for name, corpus in corpora.items():
         if corpus.dropped_count:
@@ -118,6 +134,17 @@ def rows_of_files(
             notes.append(f"{name}: left out {plural(corpus.unlabelled, 'row')} without a label")
     places = {name: _places(sources) for name, sources in reading.sources.items()}
     return ScoredRows(corpora, places, notes, reading)
+
+
+def _refuse_absent_label(label: str | None, reading: Reading) -> None:
+    wrong = [
+        f"{option('label', label)}: {file} has no column {label!r}; "
+        f"columns are {', '.join(columns)}{did_you_mean(label, columns)}"
+        for file, columns in reading.columns.items()
+        if label is not None and label not in columns
+    ]
+    if wrong:
+        raise UserError(*wrong)
 
 
 def refuse_unused(
@@ -141,17 +168,20 @@ def refuse_unused(
     lines = [f"no file has its columns ({columns})" for columns in missing.values()]
     if any(name in asked for name in missing):
         raise UserError(
-            *(f"--task {name}: {why}" for name, why in zip(missing, lines, strict=True))
+            *(f"{_asked(name)}: {why}" for name, why in zip(missing, lines, strict=True))
         )
     return [f"{name} is skipped: {why}" for name, why in zip(missing, lines, strict=True)]
+
+
+def _asked(task: str) -> str:
+    return spelled(command=f"--task {task}", python=f"tasks=[{task!r}]")
 
 
 def _nothing_to_score(needed: Mapping[str, Sequence[str]], columns: Sequence[str]) -> str:
     wanted = "; ".join(f"{name} needs {', '.join(each)}" for name, each in needed.items())
     unlabelled = [name for name, each in needed.items() if set(each[:-1]) <= set(columns)]
-    fix = (
-        f"; name its label column with --task {unlabelled[0]} --label COLUMN" if unlabelled else ""
-    )
+    column = spelled(command=" --label COLUMN", python=", label='COLUMN'")
+    fix = f"; name its label column with {_asked(unlabelled[0])}{column}" if unlabelled else ""
     return f"the columns are {', '.join(columns)}, but {wanted or 'no task reads a file'}{fix}"
 
 
@@ -164,7 +194,7 @@ def _ambiguous(named: Sequence[tuple[Task, tuple[Source, ...]]]) -> list[str]:
                 readers.setdefault((source.place, source.label), []).append(task.name)
     return [
         f"{place}: {' and '.join(tasks)} read their labels from the same column, {label}; "
-        "choose the task it is for with --task"
+        f"choose the task it is for with {spelled(command='--task', python='tasks')}"
         for (place, label), tasks in readers.items()
         if len(tasks) > 1
     ]

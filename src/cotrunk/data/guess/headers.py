@@ -1,0 +1,34 @@
+"""Whether the header of a table is one, or a row of data."""
+
+from collections.abc import Sequence
+
+from cotrunk.data.guess.columns import FEW_WORDS, Column, is_date, word_count
+from cotrunk.errors import UserError, shown
+from cotrunk.numbers import number_of
+
+
+def refuse_data_as_header(columns: Sequence[Column], *, place: str) -> None:
+    """Refuse names that are labels of their column, beside texts that could be texts of theirs."""
+    seen = [(column, _looks_like_data(column)) for column in columns]
+    labels = [column.name for column, is_data in seen if is_data and column.role != "text"]
+    has_name = any(is_data is False for _, is_data in seen)
+    if not has_name and (labels or all(is_data for _, is_data in seen)):
+        found = shown([*labels, columns[0].name][0])
+        raise UserError(
+            f"{place}: the first row looks like data, not like names of columns; found {found}; "
+            "put a line with a name for each column above it, such as text,label"
+        )
+
+
+def _looks_like_data(column: Column) -> bool | None:
+    """None: it may be either. A column "spam" may hold spam and ham, so labels alone say little."""
+    name = column.name.strip()
+    if column.role == "text":
+        words = word_count(name)
+        return True if words > FEW_WORDS else None if words > 1 else False
+    if column.role in ("number", "counter"):
+        return number_of(name) is not None or None
+    if column.role == "date":
+        return is_date(name) or None
+    parts = name.split(column.separator) if column.separator else [name]
+    return {part.strip() for part in parts} <= set(column.values) or None

@@ -1,0 +1,1 @@
+"""One service that answers all tasks of a run over HTTP."""

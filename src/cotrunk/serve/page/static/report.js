@@ -1,0 +1,54 @@
+// The report on the runs that the address names; made again when one of them changes.
+import { ask, explained } from "/static/common.js";
+
+const EVERY_MS = 5000;
+const REST = 20; // times as long as a report took: training needs the processor more
+const names = new URLSearchParams(location.search).getAll("run");
+const place = document.getElementById("report");
+const status = document.getElementById("status");
+let shownVersion = "";
+let times = 0;
+let took = 0;
+
+await watch();
+
+async function watch() {
+  try {
+    const { runs } = await (await ask("/runs.json")).json();
+    const mine = runs.filter((run) => names.includes(run.name));
+    const version = JSON.stringify(mine.map((run) => run.version));
+    if (version !== shownVersion) {
+      await show();
+      shownVersion = version;
+    }
+    const training = mine.filter((run) => run.state === "running").map((run) => `${run.name}, step ${run.steps ?? 0}`);
+    tell(training.length ? `Training: ${training.join("; ")}` : "");
+  } catch (error) {
+    tell(explained(error));
+  }
+  document.documentElement.dataset.shown = "yes";
+  setTimeout(watch, Math.max(EVERY_MS, REST * took));
+}
+
+// What has not changed is not read out again.
+function tell(said) {
+  if (status.textContent !== said) status.textContent = said;
+}
+
+async function show() {
+  const begun = performance.now();
+  const query = new URLSearchParams(names.map((name) => ["run", name]));
+  const response = await ask(`/runs/report.html?${query}`);
+  took = performance.now() - begun;
+  // The service escapes all names and texts; scripts in what is parsed here never run.
+  const made = new DOMParser().parseFromString(await response.text(), "text/html");
+  const open = [...place.querySelectorAll("details[open] > summary")].map((each) => each.textContent);
+  const top = scrollY;
+  dispatchEvent(new Event("report-replaced")); // its charts and listeners end
+  place.replaceChildren(...made.body.children);
+  for (const each of place.querySelectorAll("details > summary")) each.parentElement.open = open.includes(each.textContent);
+  document.title = `${place.querySelector("h1").textContent} - Cotrunk`;
+  await import("/static/vega.js");
+  await import(`/static/charts.js?${++times}`);
+  scrollTo({ top, behavior: "instant" });
+}
