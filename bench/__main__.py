@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from bench import busy, frozen, gradients, inference, reading, scale, sweep, training
+from bench import busy, frozen, gradients, inference, reading, scale, serve, sweep, training
 from bench.timing import Result, is_busy, spend
 from bench.work import FILES, Bench
 
@@ -29,6 +29,7 @@ ALL: dict[str, Callable[[Bench], Iterator[Result]]] = {
     **scale.FAMILY,
     **sweep.FAMILY,
     **busy.FAMILY,
+    **serve.FAMILY,
 }
 
 

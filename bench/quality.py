@@ -26,7 +26,7 @@ from cotrunk.build.heads import head_plans
 from cotrunk.build.tasks import tasks_of
 from cotrunk.cli.plan import parameter_table_of
 from cotrunk.config import presets
-from cotrunk.config.settings import read_settings
+from cotrunk.config.check import read_settings
 from cotrunk.model.sharing.parameter_table import ParameterTable
 from cotrunk.model.weights.locate import shape_of
 from cotrunk.model.weights.pretrained import find, load_tokenizer
@@ -58,6 +58,8 @@ dev = "dev.txt"
 [train]
 batch = 32
 lr = 5e-4
+head_lr = "lr"
+sampling = "together"
 """
 STEPS = {"tags": 300, "mlm": 700, "lora": 80}
 """``mlm``: about ten minutes of one core."""

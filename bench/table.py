@@ -28,6 +28,9 @@ ROWS = [
     ("infer-int8-against-onnx-int8", "", "ONNX Runtime in int8, sorted"),
     ("three-tasks-S6-three-models", "three tasks on a text, `S6`", "three transformers models"),
     ("three-tasks-S3-I3-three-models", "the same, `S3 I3`", "three transformers models"),
+    ("serve-one-at-a-time", "a service, three tasks on a text", "FastAPI, three models, in turn"),
+    ("serve-dynamic-batching", "", "the same with dynamic batching"),
+    ("serve-litserve", "a service, one task", "LitServe with batching"),
     ("frozen-study", "8 runs of 10 epochs, frozen encoder", "transformers, encoding every epoch"),
     ("read-and-tokenise", "three files read, checked, stored", "tokenizers, their texts alone"),
 ]

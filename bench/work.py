@@ -18,8 +18,9 @@ from cotrunk.build.plan import plan_of, with_dropout
 from cotrunk.build.sources import sources_of
 from cotrunk.build.stage import make_stage, stream_of
 from cotrunk.build.tasks import tasks_of
+from cotrunk.config.check import check_settings
 from cotrunk.config.overrides import apply_changes
-from cotrunk.config.settings import Settings, check_settings
+from cotrunk.config.settings import Settings
 from cotrunk.data.batches.packing import Packed
 from cotrunk.data.batches.text import pack_rows, template_of
 from cotrunk.learn.run import Run

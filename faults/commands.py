@@ -65,18 +65,29 @@ class Commands:
             [*prefix, sys.executable, "-m", "faults.server"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            cwd=Path(__file__).parents[1],
             env=environment() | dict(env or {}),
         )
         self.unread = b""
 
     def start(
-        self, *argv: object, env: Mapping[str, str] | None = None, most: int = 0, cwd: str = "."
+        self,
+        *argv: object,
+        env: Mapping[str, str] | None = None,
+        most: int = 0,
+        cwd: str | None = None,
+        text: str = "",
     ) -> Running:
-        out, err = (Path(self.folder.name) / name for name in ("out", "err"))
+        """``most``: bytes of the largest file it may write; ``text``: its standard input."""
+        read, out, err = (Path(self.folder.name) / name for name in ("in", "out", "err"))
+        for left in (out, err):  # by the command before
+            left.unlink(missing_ok=True)
+        read.write_text(text, encoding="utf-8")
         asked = {
             "argv": [str(argument) for argument in argv],
             "env": dict(env or {}),
-            "cwd": cwd,
+            "cwd": cwd or os.getcwd(),
+            "in": str(read),
             "out": str(out),
             "err": str(err),
             "most": most,
@@ -87,9 +98,14 @@ class Commands:
         return Running(self, self.answer(), out, err)
 
     def run(
-        self, *argv: object, env: Mapping[str, str] | None = None, most: int = 0, cwd: str = "."
+        self,
+        *argv: object,
+        env: Mapping[str, str] | None = None,
+        most: int = 0,
+        cwd: str | None = None,
+        text: str = "",
     ) -> Said:
-        return self.start(*argv, env=env, most=most, cwd=cwd).wait()
+        return self.start(*argv, env=env, most=most, cwd=cwd, text=text).wait()
 
     def answer(self) -> int:
         assert self.process.stdout is not None
@@ -128,11 +144,10 @@ def alone(*argv: object, env: Mapping[str, str] | None = None, prefix: Sequence[
         [*prefix, sys.executable, "-m", "cotrunk", *map(str, argv)],
         env=environment() | dict(env or {}),
         capture_output=True,
-        text=True,
         check=False,
         timeout=LONGEST,
     )
-    return Said(done.returncode, done.stdout, done.stderr)
+    return Said(done.returncode, os.fsdecode(done.stdout), os.fsdecode(done.stderr))
 
 
 def environment() -> dict[str, str]:

@@ -1,7 +1,7 @@
 """A process that has imported everything and forks a child per command, which starts at once.
 
-Reads one JSON object per line: ``argv``, ``env``, ``cwd``, ``out`` and ``err`` (files), ``most``
-(bytes of the largest file). Answers with the child's process id, and later with its exit code.
+Reads one JSON object per line: ``argv``, ``env``, ``cwd``, ``in``, ``out`` and ``err`` (files),
+``most`` (bytes of the largest file). Answers with the child's process id, later with its exit code.
 """
 
 import json
@@ -9,17 +9,20 @@ import os
 import resource
 import signal
 import sys
+import tempfile
 import traceback
 from typing import Any
 
 import scipy.stats  # noqa: F401
-import torch._dynamo  # noqa: F401
 
 import cotrunk.cli.evaluate
 import cotrunk.cli.info
 import cotrunk.cli.predict
+import cotrunk.cli.serve
 import cotrunk.cli.train
-import cotrunk.cli.verify  # noqa: F401
+import cotrunk.cli.verify
+import cotrunk.serve.app
+import cotrunk.serve.server  # noqa: F401
 from cotrunk.cli.main import main
 
 
@@ -35,12 +38,14 @@ def serve() -> None:
 
 
 def _command(asked: dict[str, Any]) -> int:
-    for number, path in ((0, os.devnull), (1, asked["out"]), (2, asked["err"])):
+    for number, path in ((0, asked["in"]), (1, asked["out"]), (2, asked["err"])):
         flags = os.O_RDONLY if number == 0 else os.O_WRONLY | os.O_CREAT | os.O_TRUNC
         os.dup2(os.open(path, flags, 0o600), number)
+    sys.stdin = open(0)  # noqa: SIM115
     sys.stdout, sys.stderr = open(1, "w"), open(2, "w", buffering=1)  # noqa: SIM115
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored if this was started by nohup
     os.environ.update(asked["env"])
+    tempfile.tempdir = None  # TMPDIR may be among them
     os.chdir(asked["cwd"])
     if asked["most"]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (asked["most"], asked["most"]))
