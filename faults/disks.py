@@ -19,13 +19,13 @@ def r10(seed: int, size: Size) -> Figure:
     draw, notes = random.Random(seed), []
     tried, held = _limited_files(draw, 8 if size == "long" else 1)
     if _may_mount():
-        more = _small_disks(draw, 12 if size == "long" else 2)
+        more = _small_disks(draw, 12 if size == "long" else 1)
         tried, held = tried + more[0], held + more[1]
         notes.append(f"{more[0]} on a full tmpfs")
     else:
         notes.append("no tmpfs: mounting is not allowed here")
     if shutil.which("cc"):
-        places = _failing_operations(draw, 50 if size == "long" else 3)
+        places = _failing_operations(draw, 50 if size == "long" else 2)
         tried, held = tried + places[0], held + places[1]
         notes.append(f"EIO at {places[0]} operations of a save")
     else:

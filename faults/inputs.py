@@ -15,7 +15,7 @@ from faults.figure import Figure, Size
 from faults.reference import Row, number, reference
 from faults.tables import LABELS, Made, made_file
 
-FILES: dict[Size, int] = {"quick": 150, "long": 10_000}
+FILES: dict[Size, int] = {"quick": 100, "long": 10_000}
 TASK = Task("t", 1, Classes(LABELS))
 CONFIG = """
 encoder = {{ weights = "random:tiny" }}

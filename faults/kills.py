@@ -17,7 +17,7 @@ START = 24
 
 def r1(seed: int, size: Size) -> Figure:
     """Each run is killed once, some of them surely inside a save, and resumed to its end."""
-    kills, inside = (50, 20) if size == "long" else (4, 2)
+    kills, inside = (50, 20) if size == "long" else (2, 1)
     draw, most_lost, broken = random.Random(seed), 0, list[str]()
     with world(shared()) as here:
         whole = outcome(here.finished())
@@ -44,8 +44,8 @@ def k1(seed: int, size: Size) -> Figure:
     with world(shared()) as here:
         whole, run = outcome(here.finished()), here.folder / "run"
         made = [one.number for one in operations(here)]
-        late = random.Random(seed).sample(made[START:], 6) if made else []
-        chosen = made if size == "long" else [*made[:START:4], *late]
+        late = random.Random(seed).sample(made[START:], 3) if made else []
+        chosen = made if size == "long" else [*made[:START:8], *late]
         for number in chosen:
             shutil.rmtree(run, ignore_errors=True)
             found = _kill_before(here, run, number)
@@ -58,7 +58,7 @@ def k1(seed: int, size: Size) -> Figure:
 
 def r2(seed: int, size: Size) -> Figure:
     """Several kills in one run, one after the other."""
-    runs, kills = (10, 5) if size == "long" else (1, 3)
+    runs, kills = (10, 5) if size == "long" else (1, 2)
     draw, broken = random.Random(seed + 1), list[str]()
     with world(shared()) as here:
         whole = outcome(here.finished())

@@ -13,7 +13,7 @@ from random import Random
 
 from faults.figure import Figure, Size
 
-MUTATIONS: dict[Size, int] = {"quick": 2_000, "long": 1_000_000}
+MUTATIONS: dict[Size, int] = {"quick": 500, "long": 1_000_000}
 LONGEST_SECONDS, MOST_MEGABYTES = 1.0, 200.0
 BATCH = 100_000
 TENSORS = {"a": (2, 3), "b.weight": (4,), "c": ()}

@@ -2,9 +2,7 @@
 
 import json
 import math
-import os
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +15,6 @@ from bench.gradients import chain, flatten
 from bench.plain_tagger import Recipe, encode, read_conll
 from bench.quality import gap_of, unigram_entropy
 from bench.quality import keep as keep_figures
-from bench.sides import Side, compare_apart
 from bench.timing import Result, Spent, ratio_of, take_turns
 from bench.training import operations_of
 from cotrunk.data.batches.packing import RowIndex, pack
@@ -30,39 +27,6 @@ from cotrunk.model.sharing.network import Network
 from cotrunk.model.sharing.places import trunk_places
 from cotrunk.model.sharing.plan import make_plan
 from cotrunk.model.weights.locate import local_folder
-
-
-def noting(place: Path, word: str):
-    """Work that appends to a file which process made it and which one does it."""
-    maker = os.getpid()
-
-    def work() -> None:
-        with place.open("a") as file:
-            file.write(f"{word} {maker} {os.getpid()}\n")
-
-    return work
-
-
-def missing():
-    raise ModuleNotFoundError("No module named 'peer'", name="peer")
-
-
-@pytest.mark.slow
-def test_each_side_makes_its_work_once_in_a_process_of_its_own(tmp_path):
-    notes = tmp_path / "notes"
-    ours, peer = (partial(noting, notes, word) for word in ("ours", "peer"))
-    found = compare_apart("x", ours, peer, rounds=2)
-    assert found.rounds == 2
-    made = {tuple(line.split()) for line in notes.read_text().splitlines()}
-    assert len(made) == 2
-    assert all(maker == doer != str(os.getpid()) for _, maker, doer in made)
-
-
-@pytest.mark.slow
-def test_a_peer_that_is_missing_there_is_missing_here():
-    with Side(missing) as side, pytest.raises(ModuleNotFoundError) as found:
-        side.spend()
-    assert found.value.name == "peer"
 
 
 def test_who_begins_changes_every_round_and_the_first_round_does_not_count():
