@@ -51,6 +51,7 @@ def test_a_busy_machine_or_few_rounds_widen_the_interval_to_all_that_was_seen():
     assert ratio_of([2.0, 4.0], [1.0, 1.0], busy=False) == (3.0, 2.0, 4.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rounds", [6, 9, 12, 15])
 def test_an_interval_holds_the_true_median_95_times_in_100(rounds):
     """Of a law with a long tail, whose median is 1."""

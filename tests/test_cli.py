@@ -31,6 +31,7 @@ def test_help_needs_none_of_the_heavy_packages():
     assert done.stdout.splitlines()[-1] == "[]", done.stderr
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_seen_enough_is_no_error():
     command = [sys.executable, "-m", "cotrunk", "init", "--list"]
     worker = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

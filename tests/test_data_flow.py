@@ -198,6 +198,7 @@ def test_one_text_is_framed_as_the_tokenizer_frames_it(family, text):
     assert segments.tolist() == expected.type_ids
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 @given(first=words, second=words, room=st.integers(4, 30))
 @settings(max_examples=150, deadline=None)

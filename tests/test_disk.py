@@ -44,6 +44,7 @@ def test_a_checkpoint_of_a_frozen_encoder_holds_only_what_is_trained(toy, tmp_pa
     load_model(tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_a_run_that_trains_everything_has_whole_checkpoints(toy, tmp_path):
     assert train(toy, tmp_path / "run", "--set", "train.max_steps=2") == 0
     checkpoint = read_checkpoint(newest(tmp_path / "run"))
@@ -142,6 +143,7 @@ def test_best_and_final_are_stored_once_when_they_are_the_same(toy, tmp_path):
     assert not verify(tmp_path / "run").damaged
 
 
+@pytest.mark.slow
 def test_best_and_final_are_apart_when_they_differ(toy, tmp_path):
     more = ["train.evaluate=2", "train.max_steps=6", "train.lr=0.5", "train.keep=mood"]
     assert train(toy, tmp_path / "run", "--set", *more) == 0

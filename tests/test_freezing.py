@@ -19,6 +19,7 @@ def trained(toy: Path, run: Path, *changes: str) -> dict[str, torch.Tensor]:
     return read_checkpoint(run / "final").tensors("model")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("freeze", "frozen"),
     [
@@ -42,6 +43,7 @@ def test_the_places_that_freeze_names_stay_as_they_are_and_all_others_move(
     assert still == {name for name, place in places.items() if place.name in frozen}
 
 
+@pytest.mark.slow
 def test_all_below_the_pooled_vectors_by_name_is_the_frozen_encoder(toy, tmp_path):
     """Neither is a pooler there to be named, nor is a text encoded twice."""
     words = stage_of(toy, SHARED, "train.freeze=embeddings, layers 1-2")
@@ -71,6 +73,7 @@ def test_vectors_are_kept_if_all_they_go_through_is_frozen(toy, changes, kept):
     assert isinstance(stage_of(toy, SHARED, *changes).forward, Cached if kept else Live)
 
 
+@pytest.mark.slow
 def test_vectors_of_another_projected_attention_are_not_taken_for_ours(toy):
     """One activation more changes no tensor, but every vector."""
     pal = ["sharing.pal.size=8", "sharing.pal.heads=2", "sharing.pal.who=S"]
@@ -84,6 +87,7 @@ def test_vectors_of_another_projected_attention_are_not_taken_for_ours(toy):
         assert ours.filename != theirs.filename
 
 
+@pytest.mark.slow
 def test_a_run_that_freezes_places_and_has_rates_resumes_bit_identically(toy, tmp_path):
     changes = ["train.freeze=embeddings, layers 1", "train.rates.heads mood=1e-2"]
     changes += ["train.checkpoint=1", "train.gradients=pcgrad", SHARED]
@@ -190,6 +194,7 @@ def test_freezing_without_sense_is_refused_with_what_to_write(toy, capsys, chang
     assert line in said
 
 
+@pytest.mark.slow
 def test_copies_that_were_trained_apart_may_be_frozen(toy, tmp_path):
     trained(toy, tmp_path / "first", "train.max_steps=2")
     changes = [f"train.init_from={tmp_path / 'first'}", "train.freeze=encoder"]

@@ -34,6 +34,7 @@ def moved(config: Path, run: Path, *changes: str) -> set[str]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("who", ["S", "I", "(same+alike)"])
 def test_only_adapters_and_heads_are_trained_in_a_frozen_encoder(toy, tmp_path, who):
     changes = [*LORA, f"sharing.lora.who={who}", "sharing.encoder=S2", "train.freeze=encoder"]
@@ -41,6 +42,7 @@ def test_only_adapters_and_heads_are_trained_in_a_frozen_encoder(toy, tmp_path, 
     assert moved(toy, tmp_path / "run", *changes) == {"lora.0", "lora.1", *heads}
 
 
+@pytest.mark.slow
 def test_the_words_of_freeze_and_rates_name_adapters(toy, tmp_path):
     freeze = "train.freeze=embeddings, layers, lora 1, heads mood"
     found = moved(toy, tmp_path / "run", *LORA, freeze, "sharing.encoder=S2")
@@ -89,6 +91,7 @@ def test_all_owners_start_with_equal_adapters_and_a_task_more_does_not_change_th
             assert torch.equal(tensor, one.state_dict()[name])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pooling", ["mean", "cls"])
 def test_a_merged_run_answers_as_an_unmerged_one_and_holds_a_plain_encoder(toy, tmp_path, pooling):
     changes = [*LORA, f"encoder.pooling={pooling}", "train.lr=1e-2"]
@@ -107,12 +110,14 @@ def test_a_merged_run_answers_as_an_unmerged_one_and_holds_a_plain_encoder(toy, 
     assert main(["evaluate", str(merged)]) == 0
 
 
+@pytest.mark.slow
 def test_a_merged_run_can_be_the_start_of_one_without_adapters(toy, tmp_path):
     changes = [*LORA, "sharing.lora.merge_at_save=true"]
     assert train(toy, tmp_path / "merged", "--set", *changes) == 0
     assert train(toy, tmp_path / "next", "--set", "train.init_from=merged") == 0
 
 
+@pytest.mark.slow
 def test_adapters_are_handed_from_all_tasks_to_each(toy, tmp_path):
     assert train(toy, tmp_path / "shared", "--set", *LORA) == 0
     changes = [*LORA, "sharing.lora.who=I", "train.init_from=shared"]

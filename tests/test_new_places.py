@@ -137,6 +137,7 @@ def test_the_parameter_table_counts_them(toy):
     assert (found["bottleneck"], found["gate"]) == (6 * (2 * 32 * SIZE + 32 + SIZE), 32)
 
 
+@pytest.mark.slow
 def test_they_train_evaluate_predict_and_resume_bit_identically(toy, tmp_path):
     start = prepared(toy, *CHANGES, extensions=OURS).network.state_dict()
     train_until(toy, tmp_path / "whole", *CHANGES, extensions=OURS)
@@ -160,6 +161,7 @@ def test_a_run_cannot_be_loaded_without_its_places(toy, tmp_path):
         cotrunk.load(tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_a_run_without_them_starts_one_that_has_them(toy, tmp_path):
     train_until(toy, tmp_path / "plain", *CHANGES)
     start = f"train.init_from={tmp_path / 'plain'}"

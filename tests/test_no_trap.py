@@ -17,6 +17,7 @@ def test_transformers_refuses_to_open_the_network_of_a_run(toy, tmp_path, which)
         AutoModel.from_pretrained(tmp_path / "run" / which)
 
 
+@pytest.mark.slow
 def test_the_network_of_a_run_as_pretrained_weights_is_answered_with_init_from(
     toy, capsys, cotrunk_line
 ):
@@ -26,6 +27,7 @@ def test_the_network_of_a_run_as_pretrained_weights_is_answered_with_init_from(
     assert "train.init_from" in line
 
 
+@pytest.mark.slow
 def test_a_saved_config_keeps_the_shape_of_the_encoder(toy, tmp_path):
     assert train(toy, tmp_path / "run") == 0
     config = json.loads((tmp_path / "run" / "best" / "config.json").read_text())

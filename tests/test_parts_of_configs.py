@@ -53,6 +53,7 @@ def halves(toy):
     return 'tasks.mood.train=["one.csv", "two.csv"]'
 
 
+@pytest.mark.slow
 def test_two_files_train_as_one_file_with_all_their_rows(toy, tmp_path, halves):
     train_until(toy, tmp_path / "whole")
     train_until(toy, tmp_path / "cut", halves)

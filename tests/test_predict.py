@@ -65,6 +65,7 @@ def test_a_course_file_has_the_number_of_a_named_class():
     assert minbert(named, ["good", "bad"]).splitlines()[1:] == ["id0 , 2 ", "id1 , 0 "]
 
 
+@pytest.mark.slow
 def test_predict_writes_course_files_with_the_ids_of_the_input(run, tmp_path):
     asked = ["predict", str(run), str(run.parent / "mood-dev.csv"), "--format", "minbert"]
     assert main([*asked, "--task", "mood", "-o", str(tmp_path / "out.csv")]) == 0

@@ -16,7 +16,7 @@ from cotrunk.config.presets.layers import read_layer
 from cotrunk.model.sharing.partition import parse_partitions
 from toy import prepared
 
-STEPS = 20
+STEPS = 12
 QUICK = ("hybrid-bert", "mops-iii", "pals-annealed", "progressive")
 REGIMES = ["".join(layers) for layers in product("is", repeat=3)]
 TINY = {"S6": "S2", "I6": "I2", "S3 I3": "S1 I1"}
@@ -188,6 +188,7 @@ def test_the_necks_named_in_mops_subset_are_the_nine_of_the_report():
         assert presets.settings("mops-subset", changes=[f"sharing.neck={neck}"])
 
 
+@pytest.mark.slow
 def test_pals_can_be_added_to_a_trained_run_of_1_bert_and_keep_its_outputs(tmp_path):
     trained, late = written("1-bert", tmp_path), written("pals-late", tmp_path)
     run = tmp_path / "1-bert"

@@ -52,6 +52,7 @@ def test_what_is_done_at_one_stroke_twice_is_not_added_up(capsys, monkeypatch):
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.slow
 def test_short_work_is_not_worth_a_line(toy, tmp_path, capsys):
     run = tmp_path / "run"
     assert train(toy, run) == 0
@@ -61,6 +62,7 @@ def test_short_work_is_not_worth_a_line(toy, tmp_path, capsys):
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["evaluate", "predict", "train"])
 def test_long_work_shows_how_far_it_is(toy, tmp_path, capsys, monkeypatch, command):
     run = tmp_path / "run"
@@ -80,6 +82,7 @@ def test_long_work_shows_how_far_it_is(toy, tmp_path, capsys, monkeypatch, comma
     assert " rows/s" in said[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_thread_may_train(toy, tmp_path):
     config, run = str(toy), tmp_path / "run"

@@ -240,6 +240,7 @@ def test_several_files_are_scored_at_once_and_what_is_left_out_is_noted(model, t
     assert not model.evaluate([mood, pair]).notes
 
 
+@pytest.mark.slow
 def test_scores_are_shown_with_a_constant_answer_and_a_threshold(toy, tmp_path):
     change = ['tasks.same.threshold="dev-f1"', "tasks.same.class_weights=[6.0, 1.0]"]
     with warnings.catch_warnings():

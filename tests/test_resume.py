@@ -58,7 +58,8 @@ SETTINGS = [
     ],
 )
 def test_a_run_cut_in_the_middle_and_resumed_is_bit_identical(toy, tmp_path, changes):
-    changes = ["train.checkpoint=2", "train.max_steps=7", *changes]  # the first epoch has five
+    # The first epoch has three steps.
+    changes = ["train.batch=16", "train.checkpoint=2", "train.max_steps=5", *changes]
     assert train(toy, tmp_path / "whole", "--set", *changes) == 0
     cut(toy, tmp_path / "cut", changes, after=3)
     assert train(toy, tmp_path / "cut", "--resume", "--set", *changes) == 0
@@ -101,6 +102,7 @@ def test_a_signal_leaves_a_checkpoint_and_says_so_in_the_exit_code(toy, tmp_path
     assert f"step-{steps[-1] + 1:08d}" in os.listdir(run / "checkpoints")
 
 
+@pytest.mark.slow
 def test_a_damaged_checkpoint_is_named_and_the_one_before_it_used(toy, tmp_path, capsys):
     settings = ["--set", "train.checkpoint=2"]
     assert train(toy, tmp_path / "whole", *settings) == 0
@@ -115,6 +117,7 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_it_used(toy, tmp_path,
     assert contents(run) == before
 
 
+@pytest.mark.slow
 def test_resuming_with_other_settings_is_refused_with_the_differences(toy, tmp_path, capsys):
     assert train(toy, tmp_path / "run", "--set", "train.max_steps=2") == 0
     changed = ["--resume", "--set", "train.max_steps=2", "train.lr=0.1"]
@@ -122,6 +125,7 @@ def test_resuming_with_other_settings_is_refused_with_the_differences(toy, tmp_p
     assert "train.lr: was 0.001, is now 0.1" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_resuming_with_other_data_is_refused(toy, tmp_path, capsys):
     assert train(toy, tmp_path / "run", "--set", "train.max_steps=2") == 0
     rows = (toy.parent / "mood-train.csv").read_text()
@@ -130,6 +134,7 @@ def test_resuming_with_other_data_is_refused(toy, tmp_path, capsys):
     assert "tasks.mood.train: the file has changed" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bytes_in_another_folder(toy, tmp_path, monkeypatch):
     assert train(toy, tmp_path / "one", "--set", "train.max_steps=3") == 0
     monkeypatch.chdir(tmp_path / "one")

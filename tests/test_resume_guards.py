@@ -35,6 +35,7 @@ def run(toy, tmp_path, capsys) -> Path:
     return tmp_path / "run"
 
 
+@pytest.mark.slow
 def test_another_number_of_threads_is_a_warning_for_as_long_as_it_differs(toy, run, capsys):
     for _ in range(2):
         assert resume(toy, run, "train.threads=1") == 0
@@ -46,6 +47,7 @@ def test_another_number_of_threads_is_a_warning_for_as_long_as_it_differs(toy, r
     assert "trained with" not in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_threads_that_were_not_asked_for_are_known_too(toy, tmp_path, capsys):
     toy.write_text(toy.read_text().replace("threads = 1\n", ""))
     run = tmp_path / "run"
@@ -59,6 +61,7 @@ def test_threads_that_were_not_asked_for_are_known_too(toy, tmp_path, capsys):
     assert f"train.threads = {used} avoids that" in said
 
 
+@pytest.mark.slow
 def test_threads_that_this_machine_has_not_are_not_advised(toy, tmp_path, capsys):
     run = tmp_path / "run"
     assert train(toy, run, f"train.threads={CORES + 1}") == 0
@@ -68,6 +71,7 @@ def test_threads_that_this_machine_has_not_are_not_advised(toy, tmp_path, capsys
     assert "avoids that" not in said
 
 
+@pytest.mark.slow
 def test_a_run_of_an_older_version_knows_no_threads_and_still_goes_on(toy, run, capsys):
     old = record(run)
     del old["threads"]
@@ -78,6 +82,7 @@ def test_a_run_of_an_older_version_knows_no_threads_and_still_goes_on(toy, run, 
     assert record(run)["threads"] == 1
 
 
+@pytest.mark.slow
 def test_a_run_that_has_no_checkpoint_yet_takes_the_threads_it_is_given(toy, tmp_path, capsys):
     run = tmp_path / "run"
     assert train(toy, run, "train.threads=2", "train.checkpoint=never") == 0
@@ -95,6 +100,7 @@ def test_more_threads_than_cores_are_a_warning(toy, tmp_path, capsys):
     assert "warning: train.threads" not in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_resume_says_when_there_was_nothing_to_resume(toy, tmp_path, capsys):
     run = tmp_path / "run"
     assert resume(toy, run) == 0
@@ -103,6 +109,7 @@ def test_resume_says_when_there_was_nothing_to_resume(toy, tmp_path, capsys):
     assert "nothing to resume" not in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_refused_resume_says_that_every_change_is_needed_again(toy, run, capsys):
     assert main(["train", str(toy), "--out", str(run), "--resume"]) == 2
     (said,) = [x for x in capsys.readouterr().err.splitlines() if x.startswith("error: ")]
@@ -110,6 +117,7 @@ def test_a_refused_resume_says_that_every_change_is_needed_again(toy, run, capsy
     assert "train.max_steps: was 2, is now not set" in said
 
 
+@pytest.mark.slow
 def test_force_goes_on_with_other_settings(toy, run, capsys):
     more = ("--resume", "--force")
     assert train(toy, run, "train.threads=2", "train.max_steps=3", "train.lr=0.5", more=more) == 0
@@ -119,6 +127,7 @@ def test_force_goes_on_with_other_settings(toy, run, capsys):
     assert record(run)["settings"]["train"]["lr"] == 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("begun", "change"),
     [
@@ -145,6 +154,7 @@ def test_what_a_checkpoint_does_not_fit_is_refused_before_the_run_is_changed(
     assert resume(toy, run, *begin) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["sharing.encoder=I2", "tasks.mood.head.depth=2"])
 def test_force_cannot_go_on_with_another_network(toy, run, capsys, change):
     before = record(run)
@@ -154,6 +164,7 @@ def test_force_cannot_go_on_with_another_network(toy, run, capsys, change):
     assert record(run) == before
 
 
+@pytest.mark.slow
 def test_a_run_that_has_ended_says_so(toy, run, capsys):
     assert resume(toy, run, "train.threads=2") == 0
     assert "resuming after step 2; training is already complete" in capsys.readouterr().err
@@ -177,6 +188,7 @@ def test_overrides_are_a_list(toy, tmp_path):
         cotrunk.train(toy, tmp_path / "run", overrides="train.epochs=1")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_python_may_force_as_the_command_line_may(toy, run):
     changes = ["train.max_steps=3", "train.threads=2", "train.lr=0.5"]

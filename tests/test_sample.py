@@ -26,6 +26,7 @@ def labels_of(name):
     return [row[COLUMNS[name.split("-")[0]][-1]] for row in rows_of(name)]
 
 
+@pytest.mark.slow
 def test_the_files_are_what_the_generator_writes(tmp_path):
     generate(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(FILES)

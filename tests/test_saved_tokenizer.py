@@ -17,6 +17,7 @@ def ids(tokenizer: Tokenizer) -> list[list[int]]:
     return [tokenizer.encode(text).ids for text in TEXTS]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", ["best", "final"])
 def test_tokenizers_opens_the_saved_tokenizer(toy, tmp_path, which):
     run = tmp_path / "run"
@@ -26,6 +27,7 @@ def test_tokenizers_opens_the_saved_tokenizer(toy, tmp_path, which):
     assert load_model(run, which=which).tokenizer.to_str() == saved.to_str()
 
 
+@pytest.mark.slow
 def test_a_vocabulary_beyond_ascii_is_saved_as_it_is(toy, tmp_path):
     pieces = ["日", "本", "😀", "\u0301", "\\ud83d", "\x00", "\u2028", "crème"]
     spelled = json.loads(character_tokenizer("bert").to_str())

@@ -31,6 +31,7 @@ def records(run: Path, event: str) -> list[dict]:
     return [record for record in found if record["event"] == event]
 
 
+@pytest.mark.slow
 def test_events_come_in_the_order_of_the_training(toy, tmp_path):
     events = list(cotrunk.train_events(toy, tmp_path / "run", overrides=SHORT))
     kinds = [type(event) for event in events]
@@ -44,12 +45,14 @@ def test_events_come_in_the_order_of_the_training(toy, tmp_path):
     assert finished.folder == tmp_path / "run"
 
 
+@pytest.mark.slow
 def test_the_command_line_and_python_train_the_same(toy, tmp_path):
     assert train(toy, tmp_path / "cli", "--set", *SHORT) == 0
     cotrunk.train(toy, tmp_path / "python", overrides=SHORT)
     assert contents(tmp_path / "cli") == contents(tmp_path / "python")
 
 
+@pytest.mark.slow
 def test_train_returns_a_run_that_can_answer(toy, tmp_path):
     run = cotrunk.train(toy, tmp_path / "run", overrides=SHORT)
     best = max(records(run.folder, "dev"), key=lambda record: record["official"])
@@ -64,6 +67,7 @@ def test_train_returns_a_run_that_can_answer(toy, tmp_path):
     assert answer == cotrunk.load(run.folder).predict("mood", ["good plot"])[0]
 
 
+@pytest.mark.slow
 def test_a_run_that_was_never_evaluated_has_no_scores(toy, tmp_path):
     run = cotrunk.train(toy, tmp_path / "run", overrides=["train.evaluate=never"])
     assert run.best_step is None
@@ -81,6 +85,7 @@ def test_train_prints_nothing_and_warns_of_what_should_not_be_missed(toy, tmp_pa
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 def test_a_caller_that_stops_asking_frees_the_folder_and_may_go_on_later(toy, tmp_path):
     changes = ["train.checkpoint=2"]
     cotrunk.train(toy, tmp_path / "whole", overrides=changes)
@@ -119,6 +124,7 @@ def test_a_wrong_config_is_refused_when_train_events_is_called(toy, tmp_path):
         cotrunk.train_events(toy, tmp_path / "run", overrides=["train.epohcs=1"])
 
 
+@pytest.mark.slow
 def test_the_best_network_is_saved_with_its_outputs_for_the_dev_rows(toy, tmp_path):
     run = cotrunk.train(toy, tmp_path / "run", overrides=SHORT).folder
     dev, model = read_checkpoint(run / "best").tensors("dev"), load_model(run)
@@ -132,6 +138,7 @@ def test_the_best_network_is_saved_with_its_outputs_for_the_dev_rows(toy, tmp_pa
     assert "dev" not in read_checkpoint(run / "final").loaded
 
 
+@pytest.mark.slow
 def test_the_network_that_is_best_for_a_task_has_its_own_evaluation(toy, tmp_path):
     changes = [*SHORT, "train.keep_each=true"]
     run = RunFolder(cotrunk.train(toy, tmp_path / "run", overrides=changes).folder)
@@ -142,6 +149,7 @@ def test_the_network_that_is_best_for_a_task_has_its_own_evaluation(toy, tmp_pat
         assert found.step == best["step"]
 
 
+@pytest.mark.slow
 def test_an_evaluation_says_what_the_network_was_kept_by(toy, tmp_path):
     run = cotrunk.train(toy, tmp_path / "run", overrides=[*SHORT, "train.keep=mood"])
     found = read_evaluation(run.folder / "best")
@@ -150,6 +158,7 @@ def test_an_evaluation_says_what_the_network_was_kept_by(toy, tmp_path):
     assert found.value == run.scores["mood"]["score"]
 
 
+@pytest.mark.slow
 def test_documents_are_read_without_torch_and_without_the_weights(toy, tmp_path):
     run = cotrunk.train(toy, tmp_path / "run", overrides=SHORT).folder
     weights = run / "best/model.safetensors"
@@ -168,6 +177,7 @@ def test_documents_are_read_without_torch_and_without_the_weights(toy, tmp_path)
         read_documents(run / "best")
 
 
+@pytest.mark.slow
 def test_a_run_records_what_it_was_made_with_and_may_go_on_elsewhere(toy, tmp_path, capsys):
     run = tmp_path / "run"
     assert train(toy, run, "--set", *SHORT) == 0
@@ -201,6 +211,7 @@ def git(folder: Path, *arguments: str) -> None:
     subprocess.run(["git", "-C", folder, *who, *arguments], check=True, capture_output=True)
 
 
+@pytest.mark.slow
 def test_the_commit_is_that_of_the_package_and_says_if_it_was_changed(tmp_path):
     package = tmp_path / "src"
     package.mkdir()

@@ -90,6 +90,7 @@ def test_a_built_wheel_trains_the_sample_config_where_it_is_unpacked(tmp_path):
     assert Path(said.stdout.strip()).is_relative_to(place)
 
 
+@pytest.mark.slow
 def test_every_package_that_is_imported_at_the_top_is_a_dependency():
     """Others are extras, imported where they are used."""
     needed = {re.match(r"[\w-]+", line)[0] for line in project()["project"]["dependencies"]}

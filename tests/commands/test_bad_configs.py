@@ -60,6 +60,7 @@ CONFIGS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "finding"), [c[1:] for c in CONFIGS], ids=[c[0] for c in CONFIGS]
 )

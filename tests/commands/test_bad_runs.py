@@ -12,6 +12,7 @@ def test_what_is_not_a_run_is_refused(cotrunk, toy, command, folder):
     assert f"{folder} is not a run" in said.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["evaluate", "predict"])
 def test_a_run_that_has_no_network_yet_is_refused(cotrunk, run, command):
     (run / "best").rename(run / "gone")
@@ -21,12 +22,14 @@ def test_a_run_that_has_no_network_yet_is_refused(cotrunk, run, command):
     assert "has no best/: its training has not saved one yet" in said.err
 
 
+@pytest.mark.slow
 def test_a_best_network_that_was_not_kept_is_not_promised_by_more_training(cotrunk, run):
     said = cotrunk("evaluate", run, "--which", "best-mood")
     assert said.code == 2
     assert "has no best-mood/: it was trained without train.keep_each = true" in said.err
 
 
+@pytest.mark.slow
 def test_damaged_weights_are_refused(cotrunk, run):
     weights = run / "best" / "model.safetensors"
     content = bytearray(weights.read_bytes())
@@ -40,6 +43,7 @@ def test_damaged_weights_are_refused(cotrunk, run):
     assert cotrunk("evaluate", run, "--which", "final").code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "label_name"),
     [

@@ -47,6 +47,7 @@ def rewrite(toy):
     return change
 
 
+@pytest.mark.slow
 def test_labels_rewritten_in_place_are_what_evaluate_scores(cotrunk, run, rewrite, monkeypatch):
     before = cotrunk("evaluate", run, "--json").document
     rewrite()
@@ -55,6 +56,7 @@ def test_labels_rewritten_in_place_are_what_evaluate_scores(cotrunk, run, rewrit
     assert cotrunk("evaluate", run, "--json").document == after != before
 
 
+@pytest.mark.slow
 def test_a_run_does_not_go_on_with_labels_rewritten_in_place(cotrunk, run, toy, rewrite):
     rewrite()
     said = cotrunk("train", toy, "--out", run, "--resume", "--set", "train.max_steps=3")

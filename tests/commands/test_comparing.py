@@ -29,6 +29,7 @@ def document(cotrunk, several_runs, shared):
     return cotrunk("compare", shared, several_runs / "apart", "--json").document
 
 
+@pytest.mark.slow
 def test_compare_gives_the_settled_document(document, several_runs):
     assert {"runs", "groups", "differences"} <= set(document)
     assert [run["run"] for run in document["runs"]] == [
@@ -158,6 +159,7 @@ def test_a_copy_of_a_run_is_counted_once_and_noted(cotrunk, several_runs, tmp_pa
     assert any("copy" in note and "counted once" in note for note in document["notes"])
 
 
+@pytest.mark.slow
 def test_transfer_is_the_difference_to_runs_with_one_task(cotrunk, several_runs, toy):
     """Numbers against those of a plain comparison with the single-task run."""
     mood = toy.with_name("mood.toml")
@@ -306,6 +308,7 @@ def test_the_python_door_returns_what_the_command_prints(document, several_runs,
     assert alone.differences == ()
 
 
+@pytest.mark.slow
 def test_compare_does_not_import_torch(several_runs):
     code = "import sys, cotrunk; cotrunk.compare(sys.argv[1:]); sys.exit('torch' in sys.modules)"
     runs = [str(several_runs / name) for name in ("shared", "apart")]

@@ -60,6 +60,7 @@ def test_bash_offers_files_for_a_config_and_folders_for_a_run(script, tmp_path):
     assert offered(script, "train", "one.toml", "--out", "on", folder=tmp_path) == {"one-run"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_script_of_a_shell_is_printed_without_torch_and_is_valid_there(shell):
     assert not modules_of("completion", shell) & (HEAVY | {"pydantic", "numpy"})

@@ -28,6 +28,7 @@ def predict(cotrunk, several_runs, monkeypatch):
     return call
 
 
+@pytest.mark.slow
 def test_files_are_named_by_task_and_split(predict):
     said = predict("mood-dev.csv", "-o", "out", "--json")
     assert said.document == {"files": {"mood": "out/mood-dev-output.csv"}}
@@ -93,6 +94,7 @@ def test_predictions_for_other_rows_are_never_overwritten(predict):
     assert "has predictions for other rows" in said.err
 
 
+@pytest.mark.slow
 def test_a_zip_collects_the_files_of_a_submission(predict):
     for file in ("mood-dev.csv", "mood-train.csv", "pair-dev.csv"):
         assert predict(file, "-o", "submission.zip").code == 0

@@ -77,6 +77,7 @@ def test_a_config_that_never_ends_is_not_read_to_its_end(cotrunk):
     refused(cotrunk("plan", "/dev/zero"), "/dev/zero", "bytes")
 
 
+@pytest.mark.slow
 def test_a_huge_tokenizer_is_refused(cotrunk, toy, model):
     content = (model / "tokenizer.json").read_text()
     many = ",".join(f'"w{number}":{number}' for number in range(1000, 1_501_000))
@@ -119,6 +120,7 @@ def altered(document: object, path: tuple, value: object) -> object:
     return changed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["base", "config", "tokenizer"])
 def test_altered_documents_under_a_new_manifest_are_one_line(cotrunk, run, name):
     """The values of all places take turns, so that there are as many cases as places."""
@@ -136,6 +138,7 @@ def test_altered_documents_under_a_new_manifest_are_one_line(cotrunk, run, name)
             refused(said, f"{name}.json" if not path else "best")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["settings", "base", "config", "tokenizer"])
 def test_a_missing_document_under_a_new_manifest_is_one_line(cotrunk, run, name):
     (run / "best" / f"{name}.json").unlink()
@@ -161,6 +164,7 @@ def test_pipes_in_a_run_folder_are_not_read(cotrunk, run):
     assert "metrics.jsonl" in said.err
 
 
+@pytest.mark.slow
 def test_escapes_in_names_are_shown_escaped(cotrunk, toy, run):
     folder = run.with_name(ESC)
     shutil.move(run, folder)

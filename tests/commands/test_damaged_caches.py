@@ -29,6 +29,7 @@ def damage(kind: str, how: str) -> int:
     return len(arrays)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", DAMAGES)
 def test_damaged_tokens_and_labels_are_made_again(cotrunk, run, how):
     before = cotrunk("evaluate", run, "--json").document
@@ -36,6 +37,7 @@ def test_damaged_tokens_and_labels_are_made_again(cotrunk, run, how):
     assert cotrunk("evaluate", run, "--json").document == before
 
 
+@pytest.mark.slow
 def test_damaged_vectors_of_a_frozen_encoder_are_made_again(cotrunk, toy):
     frozen = ["train.freeze=encoder", "sharing.encoder=S2", "train.max_steps=3"]
     assert cotrunk("train", toy, "--out", "one", "--set", *frozen).code == 0
@@ -63,6 +65,7 @@ def test_training_names_a_cache_that_cannot_be_written(cotrunk, toy, blocked):
     assert files(toy.parent) == before
 
 
+@pytest.mark.slow
 def test_evaluate_goes_on_without_a_cache_that_cannot_be_written(cotrunk, run, monkeypatch):
     before = cotrunk("evaluate", run, "--json").document
     (run.parent / "file").write_text("not a folder")

@@ -6,6 +6,7 @@ from calling import TASKS
 from toy import write_rows
 
 
+@pytest.mark.slow
 def test_evaluate_gives_the_settled_document(cotrunk, run):
     document = cotrunk("evaluate", run, "--json").document
     assert list(document) == ["tasks", "overall", "split", "networks"]
@@ -24,6 +25,7 @@ def test_evaluate_gives_the_settled_document(cotrunk, run):
     }
 
 
+@pytest.mark.slow
 def test_evaluate_repeats_what_training_measured(cotrunk, run):
     kept = cotrunk("info", run, "--json").document["scores"]
     again = cotrunk("evaluate", run, "--json").document["tasks"]
@@ -31,6 +33,7 @@ def test_evaluate_repeats_what_training_measured(cotrunk, run):
         assert again[task]["score"] == pytest.approx(kept[task]["score"], abs=1e-6)
 
 
+@pytest.mark.slow
 def test_evaluate_one_task_on_one_split(cotrunk, run):
     document = cotrunk("evaluate", run, "--task", "same", "--split", "train", "--json").document
     assert {task: score["rows"] for task, score in document["tasks"].items()} == {"same": 40}
@@ -39,6 +42,7 @@ def test_evaluate_one_task_on_one_split(cotrunk, run):
     assert "overall, official" in shown
 
 
+@pytest.mark.slow
 def test_a_correlation_that_does_not_exist_is_null_and_a_dash(cotrunk, toy):
     header = ["id", "left", "right", "same", "alike"]
     write_rows(toy.parent / "pair-dev.csv", header, [[i, "a", f"b {i}", 1, 2] for i in range(5)])
@@ -50,6 +54,7 @@ def test_a_correlation_that_does_not_exist_is_null_and_a_dash(cotrunk, toy):
         assert "alike" in cotrunk(command, "run").out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "finding"),
     [
@@ -66,6 +71,7 @@ def test_evaluate_refuses(cotrunk, run, options, finding):
     assert finding in said.err
 
 
+@pytest.mark.slow
 def test_the_worst_rows_are_those_whose_labels_got_the_least_chance(cotrunk, run):
     document = cotrunk("evaluate", run, "--worst", "3", "--json").document
     every = cotrunk("evaluate", run, "--worst", "99", "--json").document["worst"]
@@ -83,6 +89,7 @@ def test_the_worst_rows_are_those_whose_labels_got_the_least_chance(cotrunk, run
     assert all(row["error"] >= 0.5 for row in every["same"])
 
 
+@pytest.mark.slow
 def test_a_worst_row_is_shown_with_its_line_and_its_texts(cotrunk, run, toy):
     document = cotrunk("evaluate", run, "--worst", "24", "--json").document
     lines = (toy.parent / "pair-dev.csv").read_text().splitlines()
@@ -99,11 +106,13 @@ def test_a_worst_row_is_shown_with_its_line_and_its_texts(cotrunk, run, toy):
     assert [left.strip(), right.strip()] == worst["texts"]
 
 
+@pytest.mark.slow
 def test_brackets_and_colons_of_a_name_are_shown_as_they_are(cotrunk, run):
     named = run.rename(run.with_name("[bold]run[red] :smile:"))
     assert cotrunk("evaluate", named).out.startswith(f"{named}: dev\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", ["-1", "many", "1.5"])
 def test_a_number_of_worst_rows_that_is_none_is_refused(cotrunk, run, count):
     said = cotrunk("evaluate", run, f"--worst={count}")

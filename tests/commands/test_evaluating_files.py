@@ -157,6 +157,7 @@ def test_bad_rows_are_a_line_each_and_can_be_skipped(cotrunk, there, tmp_path):
     assert "mood: skipped 3 bad rows; first: " in found.err
 
 
+@pytest.mark.slow
 def test_a_column_that_two_tasks_read_is_named_when_a_label_is_wrong(cotrunk, toy):
     text = toy.read_text().replace('label = "alike"', 'label = "same"')
     toy.write_text(text)

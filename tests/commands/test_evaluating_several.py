@@ -30,6 +30,7 @@ def test_runs_with_a_task_in_common_answer_with_their_mean(cotrunk, several_runs
     assert document["overall"]["mean"] == pytest.approx((mood + same + alike) / 3, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_a_task_that_one_run_has_is_answered_by_that_run(cotrunk, several_runs):
     apart, pairs = (several_runs / name for name in ("apart", "pairs"))
     document = cotrunk("evaluate", pairs, apart, "--json").document

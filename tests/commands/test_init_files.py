@@ -30,6 +30,7 @@ def test_sets_of_names_are_a_multilabel_task(cotrunk, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_labels_are_read_to_the_end_of_a_long_file(cotrunk, tmp_path):
     rows = [[f"{sentence()} {n}", ["no", "yes"][n % 2], n % 30 / 10] for n in range(20_100)]
     rows[20_050][1:] = ["perhaps", 7.5]
@@ -42,6 +43,7 @@ def test_labels_are_read_to_the_end_of_a_long_file(cotrunk, tmp_path):
     assert tasks["grade"]["range"] == [0, 8]
 
 
+@pytest.mark.slow
 def test_numbers_written_as_decimals_are_classes_if_they_count_from_zero(cotrunk, tmp_path):
     rows = [[sentence(), f"{n % 2}.0", f"{n % 3}.0", f"{n % 3 + 1}.0"] for n in range(60)]
     file = write_csv(tmp_path / "numbers.csv", ["text", "two", "three", "from_one"], rows)
@@ -120,6 +122,7 @@ def test_files_and_a_preset_exclude_each_other(cotrunk, tmp_path):
     assert "--preset" in said.err
 
 
+@pytest.mark.slow
 def test_a_conll_file_with_several_label_columns_trains_all_of_them(cotrunk, tmp_path):
     tags = ["DT I-NP O", "NN I-NP I-LOC", "VB I-VP O"]
     sentences = [
@@ -135,6 +138,7 @@ def test_a_conll_file_with_several_label_columns_trains_all_of_them(cotrunk, tmp
     assert metrics == {"pos": "accuracy", "chunk": "entity-f1", "ner": "entity-f1"}
 
 
+@pytest.mark.slow
 def test_a_config_for_bioes_tags_says_why_it_has_no_entity_f1_and_how_to_get_it(cotrunk, tmp_path):
     tags = {"river": "S-LOC", "old": "B-LOC", "town": "E-LOC"}
     words = [["old", "town", *sentence().split()] for _ in range(60)]

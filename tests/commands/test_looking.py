@@ -95,6 +95,7 @@ def test_data_check_lists_the_bad_cells_of_all_files(cotrunk, toy):
     assert "mood-dev.csv:3:3 (mood)" in said.err
 
 
+@pytest.mark.slow
 def test_info_says_what_a_run_is_and_how_it_went(cotrunk, run):
     document = cotrunk("info", run, "--json").document
     assert document["tasks"] == {"mood": "classes", "same": "binary", "alike": "score"}
@@ -105,6 +106,7 @@ def test_info_says_what_a_run_is_and_how_it_went(cotrunk, run):
     assert "encoder S1 I1" in cotrunk("info", run).out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", ["{", "[1]", '{"a": 1}', '{"settings": {}}'])
 def test_info_refuses_a_run_json_of_something_else(cotrunk, run, content):
     (run / "run.json").write_text(content)

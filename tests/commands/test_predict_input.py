@@ -217,6 +217,7 @@ dev = 0.2
 SCHEMES = {"pos": "plain", "ner": "bio"}
 
 
+@pytest.mark.slow
 def test_words_without_tags_are_predicted_though_the_config_names_several_columns(
     cotrunk, tmp_path
 ):

@@ -9,6 +9,7 @@ from faults.preload import shared
 from toy import write_rows
 
 
+@pytest.mark.slow
 def test_predict_can_leave_bad_rows_without_an_answer(cotrunk, run):
     file = run.parent / "asked.csv"
     rows = [[1, "good plot", "dull"], [2, "", "x"], [3, "bad", "tea"]]
@@ -22,6 +23,7 @@ def test_predict_can_leave_bad_rows_without_an_answer(cotrunk, run):
     assert "note: mood: skipped 1 bad row; first:" in said.err
 
 
+@pytest.mark.slow
 def test_predict_says_which_tasks_the_file_has_no_columns_for(cotrunk, run):
     said = cotrunk("predict", run, run.parent / "mood-dev.csv", "--json")
     assert "note: same is skipped: " in said.err
@@ -37,6 +39,7 @@ def test_a_new_process_predicts_the_same_from_a_file_and_from_standard_input(cot
     assert shared().run("predict", run, "-", text=rows.read_text()).out == here
 
 
+@pytest.mark.slow
 def test_predict_answers_for_every_task_whose_columns_are_there(cotrunk, run):
     document = cotrunk("predict", run, run.parent / "pair-dev.csv", "--json").document
     assert len(document["rows"]) == 24
@@ -46,6 +49,7 @@ def test_predict_answers_for_every_task_whose_columns_are_there(cotrunk, run):
     assert [line.split(",")[0] for line in one[1:]] == [f"dev{i}" for i in range(24)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl"])
 def test_predict_writes_the_format_that_the_name_asks_for(cotrunk, run, ending):
     said = cotrunk("predict", run, run.parent / "mood-dev.csv", "-o", f"out.{ending}", "--json")
@@ -61,6 +65,7 @@ def test_predict_writes_the_format_that_the_name_asks_for(cotrunk, run, ending):
     assert {path.name for path in Path().glob("out*")} == {f"out.{ending}"}
 
 
+@pytest.mark.slow
 def test_predict_writes_a_course_file_for_each_task(cotrunk, run):
     asked = ["predict", run, run.parent / "pair-dev.csv", "--format", "minbert"]
     document = cotrunk(*asked, "-o", "course", "--json").document
@@ -92,6 +97,7 @@ PREDICTIONS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "options", "finding"), [p[1:] for p in PREDICTIONS], ids=[p[0] for p in PREDICTIONS]
 )

@@ -30,6 +30,7 @@ def modules_of(*arguments: object) -> set[str]:
     return set(modules)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [["init", "--list"], ["plan", "--encoder", "S6 I6"], ["plan", "--pal", "204", "--json"]],
@@ -43,19 +44,23 @@ def test_listing_presets_needs_no_checked_settings():
     assert not modules_of("init", "--list") & {"pydantic"}
 
 
+@pytest.mark.slow
 def test_init_writes_a_preset_without_torch(tmp_path):
     assert not modules_of("init", "-o", tmp_path / "run.toml") & HEAVY
 
 
+@pytest.mark.slow
 def test_verify_reads_a_run_without_torch(run):
     assert not modules_of("verify", run) & HEAVY
 
 
+@pytest.mark.slow
 def test_info_reads_a_run_without_torch(run):
     assert not modules_of("info", run) & HEAVY
     assert not modules_of("info", run, "--json") & HEAVY
 
 
+@pytest.mark.slow
 def test_plan_reads_a_config_without_torch(toy):
     assert not modules_of("plan", toy) & HEAVY
 
@@ -65,6 +70,7 @@ def test_the_shape_of_random_weights_is_that_of_its_name(weights, tmp_path):
     assert shape_of(weights, base=tmp_path) == NAMED[weights.partition(":")[2]]
 
 
+@pytest.mark.slow
 def test_the_shape_is_read_from_config_json_alone(tmp_path):
     found = find(MINILM, base=tmp_path)
     assert shape_of(MINILM, base=tmp_path) == found.shape

@@ -20,6 +20,7 @@ def rows_of(cotrunk, run, split):
     return said.document["tasks"]["mood"]["rows"]
 
 
+@pytest.mark.slow
 def test_the_splits_are_parts_of_the_training_file(cotrunk, toy, trained):
     with (toy.parent / "mood-train.csv").open(newline="") as file:
         rows = len(list(csv.reader(file))) - 1
@@ -28,6 +29,7 @@ def test_the_splits_are_parts_of_the_training_file(cotrunk, toy, trained):
     assert min(counts) > 0
 
 
+@pytest.mark.slow
 def test_a_run_knows_its_test_rows_after_the_file_has_grown(cotrunk, toy, trained):
     before = rows_of(cotrunk, trained, "test")
     file = toy.parent / "mood-train.csv"
@@ -63,6 +65,7 @@ def test_a_share_that_cannot_be_is_refused_in_one_line(cotrunk, toy, changes, ke
     assert key in line
 
 
+@pytest.mark.slow
 def test_runs_of_some_tasks_of_a_file_can_be_compared_with_runs_of_all(cotrunk, tmp_path):
     rows = [f"word{n} is number {n},{n % 2},{n % 3}" for n in range(80)]
     (tmp_path / "all.csv").write_text("\n".join(["text,odd,third", *rows]) + "\n")

@@ -26,6 +26,7 @@ def run(toy, cotrunk):
     return toy.parent / "run"
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_what_was_chosen_is_stored_and_used_everywhere(cotrunk, run, toy):
     dev = read_arrays(run / "best", "dev")
@@ -68,6 +69,7 @@ def test_a_resumed_run_chooses_the_same_threshold(toy, tmp_path):
         assert one == other
 
 
+@pytest.mark.slow
 def test_a_finished_run_that_is_resumed_keeps_its_threshold(run, toy):
     before = saved_threshold(run / "final")
     assert isinstance(before, float)
@@ -75,6 +77,7 @@ def test_a_finished_run_that_is_resumed_keeps_its_threshold(run, toy):
     assert saved_threshold(run / "final") == before
 
 
+@pytest.mark.slow
 def test_several_runs_decide_at_their_mean_threshold(cotrunk, run, toy):
     settings = ["tasks.same.threshold=0.3", RARE, "train.max_steps=2"]
     assert cotrunk("train", toy, "--out", "other", "--set", *settings).code == 0

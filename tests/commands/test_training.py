@@ -16,6 +16,7 @@ from cotrunk.runs.folder import RunFolder
 from toy import write_rows
 
 
+@pytest.mark.slow
 def test_train_makes_a_run_that_can_be_used(cotrunk, toy):
     said = cotrunk("train", toy, "--out", "run", "--json")
     document = said.document
@@ -29,6 +30,7 @@ def test_train_makes_a_run_that_can_be_used(cotrunk, toy):
         assert {Path(name).suffix for name in names} == {".safetensors", ".json"}
 
 
+@pytest.mark.slow
 def test_train_shows_the_tasks_in_the_order_of_the_config(cotrunk, toy):
     shown = cotrunk("train", toy, "--out", "run").out
     rows = [line.split()[0] for line in shown.splitlines()]
@@ -90,6 +92,7 @@ def test_a_dry_run_does_not_warn_of_passes_that_max_steps_cuts_off(cotrunk, toy)
     assert (said.code, "every row of task" in said.err) == (0, False)
 
 
+@pytest.mark.slow
 def test_starved_tasks_are_counted_in_the_steps_that_will_be_made(cotrunk, toy):
     """5 steps of each task see all its rows; epochs of 2 steps see 40 % of them, two 64 %."""
 
@@ -130,6 +133,7 @@ def test_a_dry_run_shows_the_figures_of_method_1(capsys):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "steps", "evaluated"),
     [
@@ -148,6 +152,7 @@ def test_train_evaluates_when_it_is_told_to(cotrunk, toy, changes, steps, evalua
     assert Path("run/best/model.safetensors").is_file()
 
 
+@pytest.mark.slow
 def test_train_refuses_a_folder_with_a_run_and_leaves_it_as_it_is(cotrunk, toy, run):
     before = files(run)
     said = cotrunk("train", toy, "--out", run)
@@ -156,6 +161,7 @@ def test_train_refuses_a_folder_with_a_run_and_leaves_it_as_it_is(cotrunk, toy, 
     assert files(run) == before
 
 
+@pytest.mark.slow
 def test_train_names_the_process_that_holds_a_run(cotrunk, toy, run):
     before = files(run)
     for more in ([], ["--resume"]):
@@ -225,6 +231,7 @@ def test_demo_trains_three_plans_and_prints_one_table(cotrunk):
     assert "already exists" in again.err
 
 
+@pytest.mark.slow
 def test_demo_gives_a_document(cotrunk):
     small = ["encoder.weights=random:tiny", "sharing.encoder=S2", "train.max_steps=1"]
     said = cotrunk("demo", "--out", "demo", "--json", "--set", *small, "train.evaluate=never")

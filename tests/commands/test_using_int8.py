@@ -14,6 +14,7 @@ INT8 = "fbgemm" in torch.backends.quantized.supported_engines
 needs_x86 = pytest.mark.skipif(not INT8, reason="this torch has no fbgemm")
 
 
+@pytest.mark.slow
 @needs_x86
 def test_evaluate_int8_says_what_is_lost_and_what_is_gained(cotrunk, run):
     document = cotrunk("evaluate", run, "--int8", "--json").document
@@ -38,6 +39,7 @@ def test_evaluate_int8_says_what_is_lost_and_what_is_gained(cotrunk, run):
     assert "CPU seconds: int8 " in shown
 
 
+@pytest.mark.slow
 @needs_x86
 def test_predict_int8_answers_nearly_as_float32(cotrunk, run):
     asked = ["predict", run, run.parent / "pair-dev.csv", "--json"]
@@ -57,6 +59,7 @@ def computed() -> Iterator[list[nn.Module]]:
     hook.remove()
 
 
+@pytest.mark.slow
 def test_int8_is_refused_where_it_cannot_run_before_anything_is_computed(
     cotrunk, computed, run, monkeypatch
 ):
@@ -71,6 +74,7 @@ def test_int8_is_refused_where_it_cannot_run_before_anything_is_computed(
         assert not computed
 
 
+@pytest.mark.slow
 @needs_x86
 def test_int8_has_no_difference_of_a_correlation_that_does_not_exist(cotrunk, toy):
     header = ["id", "left", "right", "same", "alike"]

@@ -1,8 +1,10 @@
 """``cotrunk verify``: sound runs, damaged ones, and what is no run."""
 
+import pytest
 from calling import in_new_process
 
 
+@pytest.mark.slow
 def test_a_finished_run_is_sound_and_all_its_files_are_counted(cotrunk, run):
     said = cotrunk("verify", run, "--json")
     files = [path for path in run.rglob("*") if path.is_file()]
@@ -10,6 +12,7 @@ def test_a_finished_run_is_sound_and_all_its_files_are_counted(cotrunk, run):
     assert "all as recorded" in cotrunk("verify", run).out
 
 
+@pytest.mark.slow
 def test_all_damaged_files_are_named_with_a_reason(cotrunk, run):
     (run / "findings.json").unlink()
     weights = run / "final" / "model.safetensors"
@@ -27,6 +30,7 @@ def test_all_damaged_files_are_named_with_a_reason(cotrunk, run):
     assert all(name in shown.out for name in damaged)
 
 
+@pytest.mark.slow
 def test_a_missing_seal_and_a_missing_network_are_damage(cotrunk, run):
     (run / "final").rename(run / "elsewhere")
     assert cotrunk("verify", run, "--json").document["damaged"][0]["file"] == "final"

@@ -41,6 +41,7 @@ def as_parquet(path, rows):
     parquet(path, {"sentence1": first, "sentence2": second, "similarity": label})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ending", "write_rows"),
     [
@@ -66,6 +67,7 @@ pieces = st.sampled_from(signs + words)
 messes = st.one_of(st.binary(max_size=200), st.lists(pieces, max_size=40).map(b"".join))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", [".csv", ".tsv", ".txt", ".jsonl", ".parquet"])
 @pytest.mark.parametrize("header", [b"", b"text,label\nx,1\n", b"id\ttext\tlabel\n1\tx\t1\n"])
 @settings(max_examples=60, deadline=None)

@@ -117,6 +117,7 @@ def test_a_bad_line_is_named_and_spoils_only_its_sentence(tmp_path, line, told):
     assert fault.reason.startswith(told)
 
 
+@pytest.mark.slow
 def test_a_file_without_blank_lines_is_a_fault_and_fills_no_memory(tmp_path):
     path = write(tmp_path, "a.conll", "a\tO\n" * 40 * LONGEST_SENTENCE)
     tracemalloc.start()
@@ -163,6 +164,7 @@ def test_words_alone_are_never_taken_for_another_column(tmp_path):
             pass
 
 
+@pytest.mark.slow
 def test_how_much_was_read_is_known_on_the_way(tmp_path):
     path = write(tmp_path, "a.conll", "a\tO\n\n" * 100_000)
     with open_table(path, needed=(), quoting="csv", place="a") as table:
@@ -177,6 +179,7 @@ words = st.text(letters, min_size=1, max_size=6).filter(lambda word: word != "-D
 tagged = st.lists(st.tuples(words, words), min_size=1, max_size=5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("separator", ["\t", " "])
 @settings(max_examples=60, deadline=None)
 @given(sentences=st.lists(tagged, min_size=1, max_size=5))
@@ -190,6 +193,7 @@ def test_sentences_come_back_exactly(tmp_path_factory, separator, sentences):
 pieces = st.sampled_from([b"\t", b" ", b"\n", b"\r", b"#", b"O", b"-DOCSTART-", b"\0", b"\xff"])
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(content=st.lists(pieces, max_size=40).map(b"".join))
 def test_no_bytes_raise_anything_but_a_user_error(tmp_path_factory, content):

@@ -65,6 +65,7 @@ def test_probabilities_sum_to_one(name):
     assert sum(probabilities(Sampler(name), COURSE, epoch=1, epochs=3).values()) == pytest.approx(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(DRAWN))
 def test_drawn_counts_are_within_three_sigma_over_100_000_draws(name):
     sampler = Sampler(name, steps_per_epoch=100_000)
@@ -199,6 +200,7 @@ def test_changing_a_batch_does_not_change_the_order():
     assert rows_of(spec, 10, seed=0, epoch=0).tolist() == before
 
 
+@pytest.mark.slow
 def test_another_process_draws_the_same():
     script = (
         "from cotrunk.data.batches.sampling import *\n"

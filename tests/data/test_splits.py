@@ -49,6 +49,7 @@ def test_case_and_blanks_do_not_make_another_text():
         assert held.split_of([f"text {row}"]) == held.split_of([f" TEXT\n {row} "])
 
 
+@pytest.mark.slow
 @given(
     pairs=st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=1, max_size=60),
     singles=st.lists(st.integers(0, 30), min_size=1, max_size=60),
@@ -89,6 +90,7 @@ def test_tasks_with_the_same_texts_hold_out_nearly_the_same_ones():
     assert len(mine.dev | others.dev) < 1.15 * len(mine.dev)
 
 
+@pytest.mark.slow
 def test_rare_labels_get_their_share_together():
     rows = [((f"text {row}",), (float(row // 4),)) for row in range(4000)]
     held = hold_out(share_of(rows, dev=0.1, kind=Classes(classes=1000)), seed=0)

@@ -48,6 +48,7 @@ LIKELY = st.sampled_from(["good", "Good!", "unable", "[SEP]", "a_b", "\t", "é",
 TEXTS = st.one_of(st.text(), st.lists(LIKELY).map(" ".join), st.lists(LIKELY).map("".join))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TOKENIZERS)
 @settings(max_examples=150, deadline=None)
 @given(texts=st.lists(TEXTS, max_size=4))
@@ -71,6 +72,7 @@ def test_words_that_were_forgotten_are_learned_again():
     assert len(tokenise.words) < 6
 
 
+@pytest.mark.slow
 def test_threads_may_share_what_is_known_of_words():
     tokenizer = TOKENIZERS["uncased"]
     words = [f"a{n:b}".replace("0", "s").replace("1", "a") for n in range(4000)]

@@ -17,6 +17,7 @@ def starts_of(words):
     return [before != word for before, word in zip([None, *words], words, strict=False)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tokenizer", "size"),
     [

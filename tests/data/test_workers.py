@@ -65,6 +65,7 @@ def children() -> set[str]:
     return all_children() - OTHERS
 
 
+@pytest.mark.slow
 def test_what_is_stored_does_not_depend_on_the_number_of_workers(tmp_path, monkeypatch):
     monkeypatch.setattr(cache, "CHUNK", 100)
     source = pairs_file(tmp_path / "pairs.csv", 1050)
@@ -74,6 +75,7 @@ def test_what_is_stored_does_not_depend_on_the_number_of_workers(tmp_path, monke
         assert stored(source, tmp_path / str(workers), monkeypatch, workers=workers) == alone
 
 
+@pytest.mark.slow
 def test_more_workers_than_chunks_do_no_harm(tmp_path, monkeypatch):
     source = pairs_file(tmp_path / "pairs.csv", 3)
     alone = stored(source, tmp_path / "0", monkeypatch, workers=0)
@@ -97,6 +99,7 @@ def test_a_chunk_ends_when_its_texts_are_long(tmp_path, monkeypatch):
     assert stored(source, tmp_path / "cut", monkeypatch, workers=0) == whole
 
 
+@pytest.mark.slow
 def test_a_bad_row_is_named_and_nothing_is_left(tmp_path, monkeypatch):
     monkeypatch.setattr(cache, "CHUNK", 100)
     source = pairs_file(tmp_path / "pairs.csv", 500)
@@ -221,6 +224,7 @@ def test_only_large_files_are_worth_other_processes(tmp_path):
     assert workers_for(large) == (0 if cores == 1 else min(cores, 8))
 
 
+@pytest.mark.slow
 def test_the_share_of_a_file_that_was_read_grows_to_the_whole(tmp_path, monkeypatch):
     monkeypatch.setattr(cache, "CHUNK", 100)
     for name in ("pairs.csv", "pairs.jsonl"):

@@ -105,6 +105,7 @@ def test_each_text_is_encoded_once_in_a_whole_run(toy):
     assert counter.sequences == 4 * rows  # from the disk
 
 
+@pytest.mark.slow
 def test_another_encoder_is_encoded_anew(toy):
     one, other = stage_of(toy, *FROZEN), stage_of(toy, *FROZEN, "train.seed=5")
     assert encoder_digest(one.network) != encoder_digest(other.network)
@@ -139,6 +140,7 @@ def test_two_runs_may_encode_the_same_rows_at_the_same_time(toy):
     assert len(list((cache_folder() / "features").iterdir())) == 1
 
 
+@pytest.mark.slow
 def test_frozen_training_moves_norm_neck_and_heads_and_nothing_below(toy, tmp_path):
     changes = [*FROZEN, "sharing.pooled_norm=S", "sharing.neck=S-I"]
     before = prepared(toy, *changes).network.state_dict()
@@ -150,6 +152,7 @@ def test_frozen_training_moves_norm_neck_and_heads_and_nothing_below(toy, tmp_pa
     )
 
 
+@pytest.mark.slow
 def test_projected_attention_learns_beside_a_frozen_encoder(toy, tmp_path):
     changes = [*FROZEN, "sharing.pal.size=8", "sharing.pal.heads=2"]
     assert isinstance(stage_of(toy, *changes).forward, Live)

@@ -71,6 +71,7 @@ def test_per_class_f1_equals_scikit_learns():
     assert list(found.values()) == pytest.approx(expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [Classes(3), Binary(), Scores()], ids=str)
 def test_every_interval_is_close_to_that_of_resampled_rows(kind):
     output, gold = labelled(kind, rows=400)
@@ -137,6 +138,7 @@ def test_weights_must_fit_the_classes(kind, options, rule):
         kind(**options)
 
 
+@pytest.mark.slow
 def test_the_chosen_metric_is_kept_and_reported(toy, tmp_path, capsys):
     changes = ["tasks.mood.metric=macro-f1", "tasks.same.metric=mcc", "tasks.alike.metric=spearman"]
     assert train(toy, tmp_path / "run", "--set", *changes, "tasks.mood.class_weights=balanced") == 0
@@ -155,6 +157,7 @@ def test_the_chosen_metric_is_kept_and_reported(toy, tmp_path, capsys):
     )
 
 
+@pytest.mark.slow
 def test_a_score_needs_no_range(toy, tmp_path):
     text = toy.read_text().replace("range = [0, 5]\n", "")
     toy.write_text(text)

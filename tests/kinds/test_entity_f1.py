@@ -28,6 +28,7 @@ def apart(sentences):
     return gold, [[tag for _, tag in sentence] for sentence in sentences]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
 @given(sentences=both)
 def test_overall_scores_are_those_of_seqeval(sentences):
@@ -38,6 +39,7 @@ def test_overall_scores_are_those_of_seqeval(sentences):
     assert_allclose(recall(counts_3), recall_score(gold, predicted))
 
 
+@pytest.mark.slow
 @given(sentences=both)
 def test_scores_of_each_type_are_those_of_seqeval(sentences):
     gold, predicted = apart(sentences)
@@ -55,6 +57,7 @@ def test_scores_of_each_type_are_those_of_seqeval(sentences):
         assert counts_3[2] == report[name]["support"]
 
 
+@pytest.mark.slow
 @given(sentences=both)
 def test_sentences_and_types_add_up_to_the_same_total(sentences):
     counts = count_entities(*apart(sentences))
@@ -63,6 +66,7 @@ def test_sentences_and_types_add_up_to_the_same_total(sentences):
     assert total_3.tolist() == counts.total_3.tolist()
 
 
+@pytest.mark.slow
 @given(sentences=both)
 def test_the_order_of_sentences_does_not_matter(sentences):
     one, other = (count_entities(*apart(order)) for order in (sentences, sentences[::-1]))
@@ -76,6 +80,7 @@ def sample(sentences=200):
     return np.stack([right_S, right_S + random.poisson(0.4, sentences), gold_S], axis=1)
 
 
+@pytest.mark.slow
 def test_the_interval_is_that_of_sentences_drawn_by_hand():
     counts_S3 = sample()
     random = np.random.default_rng(1)

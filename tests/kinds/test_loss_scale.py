@@ -80,6 +80,7 @@ def test_other_kinds_have_no_scale():
     assert kind.scaled_to(LABELS) is kind
 
 
+@pytest.mark.slow
 def test_a_run_scales_by_its_train_rows_alone_and_saves_the_scale(toy, tmp_path):
     run = tmp_path / "run"
     changes = ["tasks.alike.dev=0.3", "train.epochs=1"]
@@ -101,6 +102,7 @@ def test_a_loss_in_a_run_is_scaled(toy):
     )
 
 
+@pytest.mark.slow
 def test_a_resumed_run_keeps_its_scale(toy, tmp_path):
     changes = ["train.checkpoint=2", "tasks.alike.dev=0.3"]
     assert train(toy, tmp_path / "whole", "--set", *changes) == 0
@@ -109,6 +111,7 @@ def test_a_resumed_run_keeps_its_scale(toy, tmp_path):
     assert contents(tmp_path / "cut") == contents(tmp_path / "whole")
 
 
+@pytest.mark.slow
 def test_labels_that_are_all_the_same_can_be_trained_on(toy, tmp_path):
     path = toy.parent / "pair-train.csv"
     header, *rows = path.read_text().splitlines()

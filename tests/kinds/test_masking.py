@@ -46,6 +46,7 @@ def words_of(text):
     return [word for word in words if word is not None]
 
 
+@pytest.mark.slow
 @given(texts=TEXTS, options=OPTIONS, seed=st.integers(0, 9))
 def test_only_chosen_positions_change_and_targets_are_what_stood_there(texts, options, seed):
     before = [text.copy() for text in texts]
@@ -59,6 +60,7 @@ def test_only_chosen_positions_change_and_targets_are_what_stood_there(texts, op
         assert np.array_equal(one.ids[others], original[others])
 
 
+@pytest.mark.slow
 @given(texts=TEXTS, options=OPTIONS, seed=st.integers(0, 9))
 def test_special_tokens_are_neither_chosen_nor_put_in_except_the_mask(texts, options, seed):
     for one in masked(texts, seed, **options):
@@ -68,12 +70,14 @@ def test_special_tokens_are_neither_chosen_nor_put_in_except_the_mask(texts, opt
         assert (put_in < len(SPECIAL + PIECES)).all()
 
 
+@pytest.mark.slow
 @given(texts=TEXTS, options=OPTIONS, seed=st.integers(0, 9))
 def test_every_text_with_a_plain_token_gets_a_site_and_others_none(texts, options, seed):
     for text, one in zip(texts, masked(texts, seed, **options), strict=True):
         assert (len(one.site) > 0) == (not VOCABULARY.is_special[text].all())
 
 
+@pytest.mark.slow
 @given(texts=TEXTS, options=OPTIONS, seed=st.integers(0, 9))
 def test_the_same_seed_chooses_the_same(texts, options, seed):
     for one, again in zip(
@@ -88,6 +92,7 @@ def test_another_seed_chooses_others():
     assert not np.array_equal(one.site, other.site)
 
 
+@pytest.mark.slow
 @given(texts=TEXTS, rate=st.floats(0.01, 0.9), seed=st.integers(0, 9))
 @settings(max_examples=200)
 def test_whole_words_are_chosen_whole(texts, rate, seed):

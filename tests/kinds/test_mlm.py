@@ -41,6 +41,7 @@ ROWS = st.integers(1, 2).flatmap(
 )
 
 
+@pytest.mark.slow
 @given(pieces=ROWS, whole_words=st.booleans(), rate=st.floats(0.05, 0.9))
 def test_sites_are_places_in_the_rows_texts_laid_end_to_end(pieces, whole_words, rate):
     rows, kind = loaded(pieces), bound(whole_words=whole_words, rate=rate)

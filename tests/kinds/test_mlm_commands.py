@@ -20,6 +20,7 @@ def run(masked, tmp_path, capsys):
     return tmp_path / "run"
 
 
+@pytest.mark.slow
 def test_scores_are_printed_with_loss_and_perplexity(run, capsys):
     for command in (["evaluate"], ["info"]):
         assert main([*command, str(run)]) == 0
@@ -28,6 +29,7 @@ def test_scores_are_printed_with_loss_and_perplexity(run, capsys):
         assert names[1:] == ["mlm loss", "mlm perplexity"], command
 
 
+@pytest.mark.slow
 def test_evaluate_gives_the_scores_of_training(run, capsys):
     assert main(["evaluate", str(run), "--json", "--worst", "2"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -37,6 +39,7 @@ def test_evaluate_gives_the_scores_of_training(run, capsys):
     assert found["tasks"]["mlm"]["rows"] == kept["rows"] == 72  # texts, not masked tokens
 
 
+@pytest.mark.slow
 def test_every_score_comes_with_its_masked_tokens_and_its_constant_answer(
     only_masked, tmp_path, capsys
 ):
@@ -58,12 +61,14 @@ def test_every_score_comes_with_its_masked_tokens_and_its_constant_answer(
     assert f"mlm: scored on {on}" in repr(cotrunk.load(run).evaluate())
 
 
+@pytest.mark.slow
 def test_int8_is_measured_on_it(run, capsys):
     assert main(["evaluate", str(run), "--int8", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["int8"]["tasks"]["mlm"]
     assert 0 <= found["changed"] <= 0.5
 
 
+@pytest.mark.slow
 def test_predict_skips_it_with_a_note(run, capsys):
     assert main(["predict", str(run), str(run.parent / "mood-dev.csv")]) == 0
     said = capsys.readouterr()
@@ -71,6 +76,7 @@ def test_predict_skips_it_with_a_note(run, capsys):
     assert said.out.startswith("id,mood,mood_probability\n")
 
 
+@pytest.mark.slow
 def test_asked_for_an_answer_it_is_refused_in_one_line(run, capsys):
     assert main(["predict", str(run), str(run.parent / "mood-dev.csv"), "--task", "mlm"]) == 2
     assert len(capsys.readouterr().err.strip().splitlines()) == 1

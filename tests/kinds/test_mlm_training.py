@@ -75,6 +75,7 @@ def test_sites_that_are_cut_off_are_not_asked_about(masked):
     assert np.isfinite(output).all()
 
 
+@pytest.mark.slow
 def test_a_batch_without_a_token_to_mask_is_passed_over(masked, tmp_path):
     """The random encoder's tokenizer knows no Chinese: every letter is the unknown token."""
     for split in ("train", "dev"):
@@ -219,6 +220,7 @@ MORE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", MORE.values(), ids=MORE.keys())
 def test_beside_other_tasks_a_resumed_run_is_bit_identical(masked, tmp_path, more):
     changes = [*QUICK, *more]
@@ -228,6 +230,7 @@ def test_beside_other_tasks_a_resumed_run_is_bit_identical(masked, tmp_path, mor
     assert contents(tmp_path / "cut") == contents(tmp_path / "whole")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stages", [MLM_STAGE + OTHER_STAGE, OTHER_STAGE + MLM_STAGE])
 def test_a_stage_of_its_own_before_or_after_the_others_resumes_bit_identically(
     masked, tmp_path, stages
@@ -266,6 +269,7 @@ def test_a_step_in_portions_has_the_gradient_of_one_that_is_not_cut(masked, monk
         torch.testing.assert_close(found[1][name], grad, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_it_learns(only_masked, tmp_path):
     assert train(only_masked, tmp_path / "run", "--set", "train.epochs=60", "train.lr=0.01") == 0
     found = [record["scores"]["mlm"]["more"] for record in records(tmp_path / "run", "dev")]
@@ -276,6 +280,7 @@ def test_it_learns(only_masked, tmp_path):
 # Scores
 
 
+@pytest.mark.slow
 def test_it_is_outside_the_overall_score_and_alone_it_is_what_is_kept(only_masked, tmp_path):
     assert train(only_masked, tmp_path / "run") == 0
     evaluation = json.loads((tmp_path / "run" / "best" / "evaluation.json").read_text())
@@ -284,6 +289,7 @@ def test_it_is_outside_the_overall_score_and_alone_it_is_what_is_kept(only_maske
     assert evaluation["overall"] == {"official": None, "mean": None, "sum": None}
 
 
+@pytest.mark.slow
 def test_beside_other_tasks_the_overall_score_is_theirs(masked, tmp_path):
     assert train(masked, tmp_path / "run", "--set", "train.epochs=1") == 0
     evaluation = json.loads((tmp_path / "run" / "best" / "evaluation.json").read_text())
@@ -294,6 +300,7 @@ def test_beside_other_tasks_the_overall_score_is_theirs(masked, tmp_path):
     assert scores["mlm"]["low"] <= scores["mlm"]["score"] <= scores["mlm"]["high"]
 
 
+@pytest.mark.slow
 def test_early_stopping_asks_it_only_where_it_is_alone(only_masked):
     alone = prepared(only_masked, "train.early_stopping=1")
     assert Progress(stale={"mlm": 1}).are_done(alone.make_stage(alone, 0))
@@ -306,6 +313,7 @@ def test_beside_others_it_neither_stops_nor_keeps_a_stage_going(masked):
     assert Progress(stale={"mood": 1, "same": 1, "alike": 1}).are_done(stage)
 
 
+@pytest.mark.slow
 def test_its_head_and_the_table_are_saved_and_loaded(masked, tmp_path):
     assert train(masked, tmp_path / "run", "--set", *QUICK) == 0
     saved = read_checkpoint(tmp_path / "run" / "final").tensors("model")

@@ -164,6 +164,7 @@ evaluate = 100
 """
 
 
+@pytest.mark.slow
 def test_topics_train_evaluate_and_predict(topics, tmp_path, capsys):
     run = tmp_path / "run"
     assert train(topics, run) == 0
@@ -192,6 +193,7 @@ def test_topics_train_evaluate_and_predict(topics, tmp_path, capsys):
     assert set(labels) == {"tea", "river", "stone", "(no class)"}
 
 
+@pytest.mark.slow
 def test_topics_resume_to_the_same_last_bit(topics, tmp_path):
     changes = ["train.checkpoint=2", "train.max_steps=10", "train.evaluate=4"]
     assert train(topics, tmp_path / "whole", "--set", *changes) == 0

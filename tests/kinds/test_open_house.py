@@ -57,6 +57,7 @@ dev = "words-dev.jsonl"
     return toy
 
 
+@pytest.mark.slow
 def test_a_seventh_kind_trains_evaluates_and_predicts(ladder, tmp_path):
     evaluated = train_until(ladder, tmp_path / "run", extensions=MORE)
     assert evaluated[-1].scores["mood"].metric == "spearman"
@@ -69,6 +70,7 @@ def test_a_seventh_kind_trains_evaluates_and_predicts(ladder, tmp_path):
         cotrunk.load(tmp_path / "run")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("world", ["ladder", "words"])
 def test_a_new_kind_resumes_to_the_same_last_bit(world, tmp_path, request):
     config = request.getfixturevalue(world)
@@ -79,6 +81,7 @@ def test_a_new_kind_resumes_to_the_same_last_bit(world, tmp_path, request):
     assert contents(tmp_path / "cut") == contents(tmp_path / "whole")
 
 
+@pytest.mark.slow
 def test_words_are_labelled_beside_tasks_about_texts(words, tmp_path):
     evaluated = train_until(
         words, tmp_path / "run", "train.epochs=12", "train.evaluate=60", extensions=MORE
@@ -200,6 +203,7 @@ def test_words_and_labels_must_be_as_many(tmp_path):
     assert [(row.texts, row.target) for row in kept] == [((("a", "b"),), (0.0, 0.0))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_corpus_of_words_knows_the_first_token_of_each(tmp_path, workers):
     rows = [

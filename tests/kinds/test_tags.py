@@ -112,6 +112,7 @@ def test_plain_classes_from_train_are_the_tags_seen():
     assert kind.classes == ("a", "b")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
 @given(data=st.data(), sizes=st.lists(st.integers(1, 6), min_size=1, max_size=8))
 def test_the_score_is_the_f1_of_seqeval_whatever_is_predicted(data, sizes):

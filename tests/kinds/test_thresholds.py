@@ -14,6 +14,7 @@ from cotrunk.kinds.threshold import best_for_f1
 RANDOM = np.random.default_rng(5)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10_000), st.sampled_from([0.02, 0.3, 0.9]))
 def test_no_threshold_has_a_higher_f1(seed, share):
     random = np.random.default_rng(seed)

@@ -74,6 +74,7 @@ def test_pcgrad_is_the_textbook_loop_on_flat_gradients(tasks):
         assert_close(weights @ jacobian, expected, atol=1e-10, rtol=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tasks", [2, 3, 5])
 def test_gradvac_is_the_textbook_loop_on_flat_gradients(tasks):
     combine, state = combiner("gradvac", {"beta": 0.3}), {}
@@ -88,6 +89,7 @@ def test_gradvac_is_the_textbook_loop_on_flat_gradients(tasks):
         assert_close(state["target"], target, atol=1e-10, rtol=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tasks", [2, 3, 5])
 @pytest.mark.parametrize("name", TORCHJD)
 def test_a_weighting_is_its_aggregator_on_the_whole_jacobian(name, tasks):

@@ -27,6 +27,7 @@ def cut(step):
     return microbatches_of(step, cuts=cuts_of(sum(int(batch.sum()) for batch in step)))
 
 
+@pytest.mark.slow
 @given(STEPS)
 def test_every_row_is_in_one_portion(step):
     microbatches = cut(step)
@@ -51,6 +52,7 @@ def test_parts_of_a_batch_are_numbered_from_nought(step):
         assert parts == list(range(len(parts)))
 
 
+@pytest.mark.slow
 @given(STEPS)
 def test_the_longest_come_first(step):
     tokens = [microbatch.tokens for microbatch in cut(step)]
@@ -138,6 +140,7 @@ def test_portions_add_up_to_the_gradient_of_whole_batches(toy, changes):
     assert_close(found, whole, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes", [[], READING, ["train.regularize=r-drop"], ["train.regularize=smart"]], ids=str
 )

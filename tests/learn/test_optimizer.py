@@ -42,6 +42,7 @@ def train(network, optimizer, steps):
         optimizer.step()
 
 
+@pytest.mark.slow
 def test_the_course_variant_gives_the_course_reference_after_1000_steps():
     torch.manual_seed(0)
     random = np.random.default_rng(seed=0)

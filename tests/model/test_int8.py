@@ -111,6 +111,7 @@ def test_every_scheme_says_nearly_the_same(scheme):
         assert 0 < apart.max() < SHARE, place
 
 
+@pytest.mark.slow
 @needs_x86
 @with_schemes
 def test_only_linear_layers_of_the_encoder_are_replaced(scheme):

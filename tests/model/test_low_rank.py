@@ -106,6 +106,7 @@ def test_the_configuration_everybody_uses_names_the_maps_that_ours_does():
     assert found == {published("bert", depth, name) for depth in range(LAYERS) for name in EVERY}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pooling", ["mean", "cls"])
 @pytest.mark.parametrize("on", SUBSETS, ids="-".join)
 @pytest.mark.parametrize("family", CONFIGS)
@@ -175,6 +176,7 @@ def test_the_network_starts_exactly_at_the_base_model(on, pooling):
         assert torch.equal(found, base)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pooling", ["mean", "cls"])
 @pytest.mark.parametrize("on", SUBSETS, ids="-".join)
 @pytest.mark.parametrize("family", CONFIGS)

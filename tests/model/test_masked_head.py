@@ -159,6 +159,7 @@ def test_parameters_are_those_of_the_published_head():
     assert sizes == masked_head_sizes(shape)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parts", [1, 3])
 def test_it_learns_that_a_text_repeats_one_word_when_each_step_masks_afresh(parts):
     torch.manual_seed(0)

@@ -160,6 +160,7 @@ def test_a_size_that_heads_do_not_divide_is_refused_with_the_nearest(capsys):
     assert "the nearest divisible sizes are 324 or 336" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCHEMES)
 def test_the_table_counts_what_a_network_has(name):
     scheme = SCHEMES[name]

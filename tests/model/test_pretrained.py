@@ -28,6 +28,7 @@ def test_no_weights_at_all_is_an_error(tmp_path):
         find("", base=tmp_path)
 
 
+@pytest.mark.slow
 def test_minilm_comes_whole_from_its_package_without_importing_it():
     found = find("minilm", base=EVERYWHERE)
     assert found.shape == NAMED["minilm"]

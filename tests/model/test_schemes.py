@@ -167,6 +167,7 @@ def test_a_network_survives_its_checkpoint_whatever_the_order_of_its_tasks(schem
     assert_same(all_answers(again, scheme), all_answers(network, scheme))
 
 
+@pytest.mark.slow
 @with_schemes
 def test_a_task_answers_the_same_without_the_tasks_it_does_not_read(scheme):
     network = made(scheme)
@@ -283,6 +284,7 @@ def test_a_head_read_frozen_by_one_and_flowing_by_another_obeys_both():
     assert all(p.grad is None for p in network.heads["sst"].parameters())
 
 
+@pytest.mark.slow
 def test_a_factor_scales_what_flows_upstream_and_nothing_else():
     def scheme(gradient: str | float) -> Scheme:
         heads = {"sts": HeadPlan(pair="concat", reads=(Read("sst", gradient=gradient),))}
@@ -296,6 +298,7 @@ def test_a_factor_scales_what_flows_upstream_and_nothing_else():
         assert torch.equal(quarter[name], grad * 0.25 if upstream else grad), name
 
 
+@pytest.mark.slow
 def test_a_factor_changes_no_output():
     flow, factor = SCHEMES["reads, flow"], SCHEMES["reads, factor"]
     expected = all_answers(filled(network_of(flow)), flow)

@@ -53,6 +53,7 @@ def page(trained, tmp_path_factory) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_sections_are_in_reading_order_and_each_can_be_reached(page):
     found = read_page(page)
     sections = [each.attributes["id"] for each in found.all("section")]
@@ -78,6 +79,7 @@ def test_tables_have_captions_and_headers_and_can_be_scrolled_by_keyboard(page):
     assert all(each.attributes["tabindex"] == "0" for each in regions)
 
 
+@pytest.mark.slow
 def test_every_chart_is_valid_has_data_and_can_be_read_out(page):
     found = read_page(page)
     places = [
@@ -132,6 +134,7 @@ def test_the_verdict_names_the_noise(page):
     assert any(word in scores for word in ("undecided", "equivalent", "better", "worse"))
 
 
+@pytest.mark.slow
 def test_a_broken_run_is_shown_as_broken_and_the_rest_goes_on(runs, tmp_path, capsys):
     (runs / "shared-2" / "run.json").write_text("{")
     path = tmp_path / "page.html"
@@ -145,6 +148,7 @@ def test_a_broken_run_is_shown_as_broken_and_the_rest_goes_on(runs, tmp_path, ca
     assert "JSON" in broken.words
 
 
+@pytest.mark.slow
 def test_a_report_on_one_run_judges_its_scores(trained, tmp_path):
     path = tmp_path / "page.html"
     assert report(trained / "runs" / "shared-1", "-o", path, "--title", "One & only") == 0
@@ -154,6 +158,7 @@ def test_a_report_on_one_run_judges_its_scores(trained, tmp_path):
     assert "cost" not in [each.attributes["id"] for each in found.all("section")]
 
 
+@pytest.mark.slow
 def test_texts_come_from_the_file_and_only_if_it_is_unchanged(trained, runs, tmp_path):
     path, moved = tmp_path / "page.html", trained / "mood-dev.csv"
     before = moved.read_bytes()
@@ -216,6 +221,7 @@ def test_mistakes_are_one_line(trained, tmp_path, monkeypatch, capsys, arguments
     assert not list(tmp_path.glob("*.html"))
 
 
+@pytest.mark.slow
 def test_the_packages_that_draw_are_imported_only_to_draw():
     modules = ("cli.report", "cli.demo", "cli.compare", "study.compare")
     imports = "; ".join(f"import cotrunk.{module}" for module in modules)
@@ -225,6 +231,7 @@ def test_the_packages_that_draw_are_imported_only_to_draw():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+@pytest.mark.slow
 def test_without_the_extra_one_line_says_how_to_install_it(trained, tmp_path):
     done = in_a_process(
         trained / "cache",

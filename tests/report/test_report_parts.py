@@ -185,6 +185,7 @@ def test_the_calibration_error_equals_its_definition():
     assert reliability(Certainty(np.zeros(0), np.zeros(0, bool))) is None
 
 
+@pytest.mark.slow
 def test_a_calibrated_network_is_rarely_blamed():
     random = np.random.default_rng(2)
     blamed = 0

@@ -119,6 +119,7 @@ def test_a_run_without_costs_has_none(folder):
     assert list(cost.epochs) == []
 
 
+@pytest.mark.slow
 def test_a_run_that_was_cut_off_counts_as_far_as_it_got_and_goes_on_from_there(toy, tmp_path):
     run = RunFolder(tmp_path / "run")
     train_until(toy, run.path, "train.checkpoint=2", stop=7)
@@ -132,6 +133,7 @@ def test_a_run_that_was_cut_off_counts_as_far_as_it_got_and_goes_on_from_there(t
     assert after.epochs[0] == before.epochs[0]
 
 
+@pytest.mark.slow
 def test_only_the_run_that_fills_the_cache_pays_for_encoding(toy, tmp_path):
     frozen = ["train.freeze=encoder", "sharing.encoder=S2", "train.max_steps=2"]
     for name in ("first", "second"):
@@ -143,6 +145,7 @@ def test_only_the_run_that_fills_the_cache_pays_for_encoding(toy, tmp_path):
     assert 0 < record["trained"] < record["total"]
 
 
+@pytest.mark.slow
 def test_costs_are_not_in_the_metrics_that_must_be_equal(toy, tmp_path):
     for name in ("one", "two"):
         train_until(toy, tmp_path / name, "train.max_steps=2")

@@ -88,6 +88,7 @@ def test_crafted_safetensors_are_refused_even_under_a_fitting_manifest(folder, c
     assert refusal(folder).file == folder / "model.safetensors"
 
 
+@pytest.mark.slow
 def test_mutated_safetensors_load_or_are_refused_but_never_crash(folder):
     chance = random.Random(3)
     file = folder / "model.safetensors"

@@ -48,6 +48,7 @@ def offline(run, tmp_path_factory):
     return list(zip(given, answers, strict=True))
 
 
+@pytest.mark.slow
 def test_answers_to_many_requests_at_once_are_those_of_predict(asking, offline):
     draw, every = random.Random(2), ["mood", "same", "alike", "words"]
 

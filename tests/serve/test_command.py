@@ -27,6 +27,7 @@ def test_a_port_in_use_is_one_line_before_anything_is_loaded(tmp_path, capsys):
     assert "in use" in line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "word"),
     [
@@ -70,6 +71,7 @@ def test_a_token_must_be_one_visible_word(tmp_path, capsys, content):
     assert "visible ASCII" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_signal_ends_the_services_of_both_runs(make):
     asking = make(runs=2)
     with bound_socket("127.0.0.1", 0) as bound:

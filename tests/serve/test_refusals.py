@@ -22,6 +22,7 @@ def fields(response: httpx2.Response) -> list[str]:
     return [one["field"] for one in response.json()["detail"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(bad_documents().keys() - OF_OTHER_RUNS))
 def test_a_bad_document_is_refused_by_field(asking, name):
     body, field = bad_documents()[name]
@@ -143,6 +144,7 @@ def test_a_token_is_asked_for_but_not_for_health(make):
     assert asking.get("/healthz").status_code == 200
 
 
+@pytest.mark.slow
 def test_the_files_of_a_page_need_no_token_but_its_data_do(make):
     asking = make(rules=Rules(token="secret"), runs=2)
     assert {asking.get(path).status_code for path in SHELL} == {200}

@@ -11,6 +11,7 @@ from cotrunk.errors import UserError
 from cotrunk.serve.server import _Reload
 
 
+@pytest.mark.slow
 def test_requests_are_answered_while_the_model_is_replaced(make, model):
     asking = make(threads=2)
     asked = {"inputs": [{"text": f"river {number}"} for number in range(6)]}
@@ -35,6 +36,7 @@ def test_requests_are_answered_while_the_model_is_replaced(make, model):
     assert all(each == wanted for each in predictions)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("error", "shown"), [(UserError("a", "b"), "a; b"), (KeyError("x"), "KeyError('x')")]
 )
@@ -61,6 +63,7 @@ def test_a_reload_that_fails_is_told_and_the_next_one_is_made(make, model, error
     assert not {id(engine) for engine in before} & {id(engine) for engine in after}
 
 
+@pytest.mark.slow
 def test_a_reload_that_is_asked_for_during_another_is_made_after_it(make, model):
     asking, said = make(), Queue()
     begun, may_end, loads = Event(), Event(), []

@@ -91,6 +91,7 @@ def test_a_run_with_two_names_is_found_once_and_links_do_not_lead_in_circles(
     assert find_runs([tmp_path, several_runs / "apart"]) == [tmp_path / "linked"]
 
 
+@pytest.mark.slow
 def test_a_copy_of_a_run_is_not_another_seed(several_runs, tmp_path):
     original = several_runs / "shared" / "1"
     shutil.copytree(original, tmp_path / "copy")
@@ -202,6 +203,7 @@ def test_a_broken_run_is_said_in_a_line_and_the_others_are_read(several_runs, ru
     assert "\n" not in broken.why
 
 
+@pytest.mark.slow
 def test_a_run_is_running_while_a_process_holds_it_and_stopped_after(toy, tmp_path):
     train_until(toy, tmp_path / "run", "train.checkpoint=2", stop=7)
     assert read_run(tmp_path / "run").state == "stopped"
@@ -210,6 +212,7 @@ def test_a_run_is_running_while_a_process_holds_it_and_stopped_after(toy, tmp_pa
     assert read_run(tmp_path / "run").state == "stopped"
 
 
+@pytest.mark.slow
 def test_a_run_killed_on_this_machine_is_not_running(toy, tmp_path):
     train_until(toy, tmp_path / "run", "train.checkpoint=2", stop=7)
     with RunFolder(tmp_path / "run").lock():

@@ -26,6 +26,7 @@ def test_many_tasks_are_grouped_in_pairs_only():
     assert all(plan.count("+") == 1 for plan in plans)
 
 
+@pytest.mark.slow
 def test_the_plans_of_a_config_can_be_trained(toy):
     text = toy.read_text(encoding="utf-8").replace("[train]", '[train]\ngradients = "pcgrad"')
     toy.write_text(text, encoding="utf-8")

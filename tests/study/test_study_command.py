@@ -86,6 +86,7 @@ def test_a_study_ends_in_tables_verdicts_and_a_page_and_is_never_rerun(
     assert written == {file: file.stat().st_mtime_ns for file in out.glob("*/*/run.json")}
 
 
+@pytest.mark.slow
 def test_a_dry_run_lists_the_trials_and_trains_none(study_file, capsys, monkeypatch):
     monkeypatch.chdir(study_file.parent)
     assert main(command(study_file, "--dry-run", "--seeds", "3", "--json")) == 0

@@ -17,6 +17,7 @@ from cotrunk.study.sweep.state import TRIAL, read_record
 from cotrunk.study.sweep.watched import run_job
 
 
+@pytest.mark.slow
 def test_an_old_error_does_not_end_a_trial_that_is_tried_again(tmp_path, monkeypatch):
     """Its process dies before it can write anything: nothing can be imported."""
     run = RunFolder(tmp_path)

@@ -43,6 +43,7 @@ def test_points_of_a_simplex_are_spread_evenly():
     np.testing.assert_allclose(values.var(0), 1 / 18, atol=0.005)
 
 
+@pytest.mark.slow
 def test_log_uniform_numbers_are_uniform_in_their_logarithm():
     drawn = [p.choices["x"] for p in Interval("x", 1e-7, 1e-1, log=True, samples=3000).grid()]
     counts, _ = np.histogram(np.log10(drawn), bins=6, range=(-7, -1))
@@ -61,6 +62,7 @@ def goodness(choices):
     return -abs(math.log10(choices["lr"]) + 3) - (choices["plan"] != "I2")
 
 
+@pytest.mark.slow
 def test_tpe_suggests_what_optuna_suggests_in_one_study():
     """The same results in one Optuna study with the same seed lead to the same point."""
     observed = [Observed(p.choices, goodness(p.choices)) for p in random_points(AXES, 15)]
@@ -95,6 +97,7 @@ def test_tpe_does_not_repeat_points_and_ends_when_all_are_tried():
     assert tpe_point(axes, 6, observed, taken) is None
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=50)
 @given(
     st.lists(st.lists(st.floats(0, 1), min_size=8, max_size=8), min_size=1, max_size=12),

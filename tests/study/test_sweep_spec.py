@@ -251,6 +251,7 @@ def test_a_base_that_is_wrong_is_named_as_itself(toy, mistakes):
     assert "train.batch" in line
 
 
+@pytest.mark.slow
 def test_the_steps_that_a_dry_run_times_are_not_tracked(toy, tmp_path):
     tracked = tmp_path / "tracked"
     overrides = f'"train.max_steps" = 2\n"track.to" = ["tensorboard"]\n"track.folder" = "{tracked}"'

@@ -62,6 +62,7 @@ def assert_same(one, other) -> None:
             assert math.isclose(here, there, rel_tol=1e-5)
 
 
+@pytest.mark.slow
 def test_tensorboard_has_the_losses_and_dev_scores_of_the_run(toy, tmp_path):
     run = tmp_path / "run"
     assert train(toy, run, "--set", *CHANGES, *TENSORBOARD) == 0
@@ -73,6 +74,7 @@ def test_tensorboard_has_the_losses_and_dev_scores_of_the_run(toy, tmp_path):
     assert math.isclose(at_best, score["score"], rel_tol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_killed_and_resumed_run_is_recorded_once(toy, tmp_path):
     run = tmp_path / "run"
     changes = [*CHANGES, *TENSORBOARD]
@@ -109,6 +111,7 @@ def test_runs_that_start_together_share_a_database_and_a_resumed_one_runs(tmp_pa
     assert (info.run_id, info.status, info.end_time) == (trackers[0].run, "RUNNING", None)
 
 
+@pytest.mark.slow
 def test_tracking_changes_no_result(toy, tmp_path):
     assert train(toy, tmp_path / "plain", "--set", *CHANGES) == 0
     assert train(toy, tmp_path / "tracked", "--set", *CHANGES, *TENSORBOARD) == 0
@@ -137,6 +140,7 @@ class Broken:
             raise OSError("no space left")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["start", "write", "close"])
 def test_a_tracker_that_fails_is_told_once_and_training_goes_on(
     toy, tmp_path, capsys, monkeypatch, moment
@@ -171,6 +175,7 @@ def test_runs_of_one_name_are_apart_in_a_shared_folder(tmp_path):
     assert len(list((tmp_path / "tracked").iterdir())) == 2
 
 
+@pytest.mark.slow
 def test_a_folder_that_cannot_be_written_stops_no_training(toy, tmp_path, capsys):
     (tmp_path / "file").write_text("")
     changes = [*CHANGES, *TENSORBOARD, f"track.folder={tmp_path / 'file'}"]
