@@ -20,22 +20,22 @@ QUIET = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # else workers would not see a GPU
 }
 LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-"""The documented switch for laptops: without it Ray listens on all interfaces, and takes an address
-of this machine for its address in the network."""
+"""Keeps Ray on 127.0.0.1 (its documented setting for laptops); otherwise it listens on all
+interfaces."""
 LOCAL_HOSTS = ("127.", "localhost:")
 OBJECT_STORE_BYTES = 80_000_000
-"""Nearly the least that Ray takes; nothing large is exchanged."""
+"""Close to the smallest size that Ray accepts; nothing large is exchanged."""
 LONGEST_SCRATCH = 17
-"""Of the folder in which the scratch folder is made: the path of a socket has 107 characters."""
+"""Longest path of the scratch folder's parent: a socket path has at most 107 characters."""
 CONNECT_SECONDS = 10.0
 TOKEN = Path.home() / ".ray" / "auth_token"
-"""Where it exists, ``ray start`` asks for it, but Ray does not send it by itself. A cluster that
-asks for none ignores it."""
+"""If this file exists, ``ray start`` requires its token, but clients send it only in token mode. A
+cluster that requires no token ignores it."""
 TOKEN_VARIABLES = {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"}
 
 
 def set_environment(address: str | None) -> None:
-    """Before Ray is imported, which is when it reads its environment."""
+    """Must be called before Ray is imported, because that is when Ray reads its environment."""
     is_local = not address or address.startswith(LOCAL_HOSTS)
     os.environ.update(QUIET | LOOPBACK if is_local else QUIET)
     if address and (TOKEN.is_file() or os.environ.keys() & TOKEN_VARIABLES):
@@ -43,7 +43,7 @@ def set_environment(address: str | None) -> None:
 
 
 def refuse_unreachable(address: str, *, option: str) -> None:
-    """Ray itself would try for minutes."""
+    """Fail at once if nothing listens at the address; Ray itself would retry for minutes."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal():
         raise UserError(f"{option} {address}: must be HOST:PORT of a Ray cluster")
@@ -60,12 +60,12 @@ def refuse_unreachable(address: str, *, option: str) -> None:
 
 @contextmanager
 def keeping_handlers() -> Iterator[None]:
-    """Ray replaces signal handlers; ours stop in order."""
+    """Restore the signal handlers that Ray replaces: ours shut down cleanly."""
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     except SystemExit as ended:
-        if ended.code == signal.SIGTERM:  # of Ray's handler
+        if ended.code == signal.SIGTERM:  # raised by Ray's handler
             raise SystemExit(128 + signal.SIGTERM) from None
         raise
     finally:
@@ -78,10 +78,10 @@ def keeping_handlers() -> Iterator[None]:
 def running_ray(
     address: str | None, *, cpus: int, environment: Mapping[str, str]
 ) -> Iterator[None]:
-    """Ray is running, and its driver is this process.
+    """Run the block with this process as a Ray driver.
 
-    ``address``: a running cluster; without one Ray is started on this machine, and ends with this
-    block.
+    ``address``: a running cluster; without one, Ray is started on this machine and shut down at the
+    end of the block.
     """
     set_environment(address)
     os.environ.update(environment)
@@ -110,7 +110,7 @@ def running_ray(
 
 
 def short_folder() -> Path:
-    """For temporary files whose paths must fit in that of a socket."""
+    """A folder for temporary files whose path is short enough for sockets in it."""
     usual = Path(tempfile.gettempdir()).resolve()
     is_long = len(str(usual)) > LONGEST_SCRATCH and Path("/tmp").is_dir()
     return Path("/tmp") if is_long else usual
@@ -126,10 +126,7 @@ def scratch_folder(folder: Path, name: str) -> Iterator[Path]:
 
 
 def make_scratch(folder: Path, name: str) -> Path:
-    """A temporary folder that says which process it belongs to.
-
-    Those of processes that were killed are deleted.
-    """
+    """A temporary folder with the process id in its name; deletes those of killed processes."""
     for old in folder.glob(f"{name}-*-*"):
         owner = re.fullmatch(rf"{re.escape(name)}-(\d+)-\w+", old.name)
         if owner and not is_alive(int(owner[1])):

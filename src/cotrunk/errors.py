@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from itertools import islice
 
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-"""All but tab and newline; also what changes the direction of text."""
+"""Control characters except tab and newline, and characters that change the text direction."""
 UNDECODED = re.compile(r"(?<!\\)((?:\\\\)*)\\udc([89a-f][0-9a-f])")
 """A byte that could not be decoded, as ``repr`` writes it."""
 
@@ -25,7 +25,7 @@ def did_you_mean(name: str, known: Iterable[str], *, likeness: float = 0.6) -> s
 
 
 SPELLED = re.compile("\ue000([^\ue000-\ue002]*)\ue001([^\ue000-\ue002]*)\ue002")
-"""Two spellings of one thing inside a message, between characters that no text has."""
+"""Two spellings of the same thing in a message, delimited by private-use characters."""
 
 
 def spelled(*, command: str, python: str) -> str:
@@ -84,7 +84,8 @@ class Errors:
     def refuse(self) -> None:
         """Raise what was gathered, each line once: tasks may share a file and its bad rows.
 
-        Of two lines that differ only in more advice, which may not fit all tasks, the shorter one.
+        If one line is another with advice added, only the shorter one is kept, because the advice
+        may not fit all tasks.
         """
         once = list(dict.fromkeys(self.lines))
         kept = [line for line in once if not any(line != o and line.startswith(o) for o in once)]
@@ -109,5 +110,5 @@ def shown(value: object, longest: int = 60) -> str:
 
 
 def why_unreadable(error: Exception) -> str:
-    """Why a document of ours is not as this version writes it."""
+    """Why a JSON document is not one that this version has written."""
     return f"{error} is missing" if isinstance(error, KeyError) else str(error)

@@ -1,6 +1,6 @@
 """Atomic writes: files and folders get a temporary name first and are renamed when complete.
 
-And bounded reads, of files that others may have written.
+Also size-limited reads of files that others may have written.
 """
 
 import errno
