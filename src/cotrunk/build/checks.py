@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from cotrunk.build.extensions import NO_EXTENSIONS, Extensions
-from cotrunk.build.freezing import frozen_places, refuse_senseless_freezing
+from cotrunk.build.freezing import frozen_places, refuse_wrong_freezing
 from cotrunk.build.heads import head_plans, pair_formats_of
 from cotrunk.build.load import device_of
 from cotrunk.build.plan import plan_of, trunk_of
@@ -36,7 +36,7 @@ from cotrunk.model.sharing.place import AddPlaces
 from cotrunk.model.weights.locate import local_shape
 from cotrunk.track.follow import missing
 
-Find = Callable[[Train, Collection[str]], Iterable[str]]
+StageCheck = Callable[[Train, Collection[str]], Iterable[str]]
 """(stage, keys that it sets itself) -> error lines; each line starts with its key."""
 
 
@@ -81,8 +81,8 @@ def refuse_wrong_settings(settings: Settings, tasks: list[Task], sources: Source
     errors.lines += complaints(partial(device_of, settings.train.device))
     errors.lines += missing(settings.track.to)
     errors.lines += _missing_files(settings, tasks, sources)
-    errors.lines += _left_to_no_dev(settings, tasks)
-    errors.lines += _idle_columns(settings, sources)
+    errors.lines += _choices_without_dev(settings, tasks)
+    errors.lines += _unused_columns(settings, sources)
     errors.lines += absent_files(settings, tasks, sources)
     errors.refuse()
 
@@ -110,15 +110,15 @@ def refuse_wrong_network(
     errors.lines += complaints(partial(pair_formats_of, settings, shape, tasks))
     with errors.gathered():
         plan = plan_of(settings, shape, tasks, heads, more=more)
-        errors.lines += complaints(partial(refuse_senseless_freezing, settings, plan))
-        with torch.device("meta"):  # names and owners of parameters, without memory
+        errors.lines += complaints(partial(refuse_wrong_freezing, settings, plan))
+        with torch.device("meta"):  # names and owners of parameters, without allocating them
             network = Network(shape, plan, tasks, heads)
         errors.lines += in_stages(settings, partial(_frozen_tasks, settings, network))
-        refuse_idle_methods(settings, network)
+        refuse_methods_without_effect(settings, network)
     errors.refuse()
 
 
-def in_stages(settings: Settings, find: Find) -> list[str]:
+def in_stages(settings: Settings, find: StageCheck) -> list[str]:
     """Error lines of all stages, each with the place where its key is set.
 
     ``train.lr``; or ``stages 2: lr`` if the stage sets it, and ``stages 2: train.lr`` if the value
@@ -214,8 +214,8 @@ def _untrained_tasks(settings: Settings) -> list[str]:
     ]
 
 
-def _left_to_no_dev(settings: Settings, tasks: Sequence[Task]) -> list[str]:
-    """Settings that are chosen on the dev rows, though the last network is not evaluated."""
+def _choices_without_dev(settings: Settings, tasks: Sequence[Task]) -> list[str]:
+    """Settings to be chosen on the dev rows, although the last network is not evaluated."""
     if settings.stages_of_training[-1].evaluate != "never":
         return []
     raw = {task.name: settings.tasks[task.name].model_extra or {} for task in tasks}
@@ -247,7 +247,7 @@ def _missing_files(settings: Settings, tasks: Sequence[Task], sources: Sources) 
     return wrong
 
 
-def _idle_columns(settings: Settings, sources: Sources) -> list[str]:
+def _unused_columns(settings: Settings, sources: Sources) -> list[str]:
     read = {
         name: [s for by in sources.values() for s in by.get(name, ())] for name in settings.tasks
     }
@@ -275,7 +275,7 @@ def _frozen_tasks(
     ]
 
 
-def refuse_idle_methods(settings: Settings, network: Network) -> None:
+def refuse_methods_without_effect(settings: Settings, network: Network) -> None:
     """A gradient method has no effect if no two tasks train the same parameter in any stage."""
     stages = settings.stages_of_training
     chosen = [train for train in stages if train.gradients not in ("sum", "mean")]

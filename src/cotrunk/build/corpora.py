@@ -1,4 +1,4 @@
-"""Sources -> tokenised rows. Apart from the sources, because `cotrunk plan` needs no tokens."""
+"""Sources -> tokenised rows. Not in sources.py, because `cotrunk plan` needs no tokenizer."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -14,7 +14,7 @@ from cotrunk.progress import OnProgress, ignore_progress
 
 
 class LoadCorpus(Protocol):
-    """Tokenises the files of a task, or finds them tokenised."""
+    """Loads the rows of a task: from the token cache, or by tokenising its files."""
 
     def __call__(
         self, task: Task, source: Sequence[Source], tokenizer: Tokenizer, *, on_progress: OnProgress

@@ -48,21 +48,21 @@ def findings_before(
 
 
 def _uneven_sampling(stream: Stream, steps: int) -> list[Finding]:
-    """What the sampler does in the ``steps`` that are made.
+    """Findings about the sampler in the first ``steps`` steps.
 
-    A task that no epoch has a batch of is fatal even if training stops before; those that only
-    ``max_steps`` leaves without rows are found by ``_cut_short``.
+    A task without a batch in any epoch is fatal even if training stops earlier; tasks that are left
+    without rows only by ``max_steps`` are found by ``_cut_short``.
     """
     found = guards.uneven_sampling(stream.plans)
     if steps == stream.steps:
         return found
-    ended, cut = _made(stream, steps)
+    ended, cut = _epochs_within(stream, steps)
     made = guards.uneven_sampling(ended, cut)
     return [*(f for f in found if f.fatal), *(f for f in made if not f.fatal)]
 
 
-def _made(stream: Stream, steps: int) -> tuple[list[Plan], list[Plan]]:
-    """The epochs that ``steps`` steps complete, and the one that they begin."""
+def _epochs_within(stream: Stream, steps: int) -> tuple[list[Plan], list[Plan]]:
+    """The epochs that ``steps`` steps complete, and the epoch that they end in, if any."""
     made = stream.plans_until(steps)
     count = sum(end <= steps for end in stream.epoch_ends)
     return made[:count], made[count:]
@@ -75,7 +75,7 @@ def _cut_short(settings: Settings, streams: Sequence[Stream], train: Corpora) ->
     whole = sum(stream.steps for stream in streams)
     if not 0 < sum(steps) < whole:
         return []
-    made = [_made(stream, own) for stream, own in zip(streams, steps, strict=True)]
+    made = [_epochs_within(stream, own) for stream, own in zip(streams, steps, strict=True)]
     return guards.cut_short(
         train,
         [plan for ended, cut in made for plan in (*ended, *cut)],

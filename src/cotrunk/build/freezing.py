@@ -73,17 +73,17 @@ def learning_rate_factors(
     return {name: value for name, value in factors.items() if value != 1}
 
 
-def keeps_vectors(plan: Plan, frozen: frozenset[str]) -> bool:
+def can_cache_vectors(plan: Plan, frozen: frozenset[str]) -> bool:
     """Whether everything below pooling is frozen, so that pooled vectors can be cached."""
     below = [place for place in plan.places if place.encodes]
     return all(place.name in frozen and place.options is not None for place in below)
 
 
-def refuse_senseless_freezing(settings: Settings, plan: Plan) -> None:
+def refuse_wrong_freezing(settings: Settings, plan: Plan) -> None:
     """Check ``freeze`` and ``rates`` against the plan."""
     for train, key in _stages(settings, "freeze"):
         frozen = frozen_places(train, plan, key=key)
-        if train.regularize == "smart" and keeps_vectors(plan, frozen):
+        if train.regularize == "smart" and can_cache_vectors(plan, frozen):
             raise UserError(
                 'train.regularize = "smart" perturbs the embeddings, but with '
                 f'freeze = "{train.freeze}" they are not computed in training'

@@ -62,10 +62,10 @@ def _task(task: GuessedTask, folder: Path) -> list[str]:
     keys["text"] = list(task.texts)
     if task.label is not None:
         keys["label"] = task.label
-    keys["train"] = _seen_from(folder, task.train)
-    keys["dev"] = task.dev if isinstance(task.dev, float) else _seen_from(folder, task.dev)
+    keys["train"] = _relative_to(folder, task.train)
+    keys["dev"] = task.dev if isinstance(task.dev, float) else _relative_to(folder, task.dev)
     if task.test:
-        keys["test"] = _seen_from(folder, task.test)
+        keys["test"] = _relative_to(folder, task.test)
     if task.encoding != TaskPart.model_fields["encoding"].default:
         keys["encoding"] = task.encoding
     if task.has_bad_rows:
@@ -84,7 +84,7 @@ def _task(task: GuessedTask, folder: Path) -> list[str]:
     return [*seen, f"[tasks.{task.name}]", *lines]
 
 
-def _seen_from(folder: Path, file: Path) -> str:
+def _relative_to(folder: Path, file: Path) -> str:
     """Paths in a config are relative to the config."""
     return file.as_posix() if file.is_absolute() else Path(os.path.relpath(file, folder)).as_posix()
 

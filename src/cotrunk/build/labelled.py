@@ -19,7 +19,7 @@ SAVE_AS_UTF8 = "save the file as UTF-8"
 
 @dataclass(frozen=True)
 class LabelledFile:
-    """``called``: its name in messages."""
+    """``called``: the name to show in messages."""
 
     path: Path
     called: str
@@ -27,10 +27,10 @@ class LabelledFile:
 
 @dataclass(frozen=True)
 class Reading:
-    """``sources``: by task, the files that have its columns.
+    """How the tasks read the files: ``sources`` are, by task, the files that have its columns.
 
-    ``columns`` are those of each file, ``needed`` those that each task reads, whether it finds
-    them or not.
+    ``columns`` are the columns of each file, ``needed`` those that each task reads, whether a file
+    has them or not.
     """
 
     sources: Mapping[str, tuple[Source, ...]]
@@ -52,11 +52,11 @@ def reading_of(
     skip_bad_rows: bool = False,
     encoding: str | None = None,
 ) -> Reading:
-    """Files are read as those of the config are, but for ``label`` and ``encoding`` if given.
+    """Files are read like those of the config, except for ``label`` and ``encoding`` if given.
 
-    Where a file has the labels of several tasks, rows may lack some of them.
+    If a file has labels of several tasks, a row may lack some of them.
     """
-    known = {task.name: source for task in tasks if (source := _known(model, task))}
+    known = {task.name: source for task in tasks if (source := _usual_source(model, task))}
     if label is not None:
         known = {name: replace(usual, label=label) for name, usual in known.items()}
     if encoding is not None:
@@ -68,7 +68,7 @@ def reading_of(
         with errors.gathered():
             mine = {}
             for name, usual in known.items():
-                here = _at(usual, file, skip_bad_rows=skip_bad_rows)
+                here = _source_for(usual, file, skip_bad_rows=skip_bad_rows)
                 with here.open(_needed(here)) as table:
                     columns[file.called] = table.columns
                 if set(_needed(here)) <= set(table.columns):
@@ -89,15 +89,15 @@ def reading_of(
     )
 
 
-def _known(model: Model, task: Task) -> Source | None:
-    """How the task reads a file of its own; None if it only reads those of others."""
+def _usual_source(model: Model, task: Task) -> Source | None:
+    """How the task reads its own files; None if it only reads those of other tasks."""
     if task.labels.texts_of:
         return None
     splits = (model.sources[split].get(task.name, ()) for split in ("dev", "test", "train"))
     return next((source for sources in splits for source in sources), None)
 
 
-def _at(source: Source, file: LabelledFile, *, skip_bad_rows: bool) -> Source:
+def _source_for(source: Source, file: LabelledFile, *, skip_bad_rows: bool) -> Source:
     is_plain_text = source.is_plain_text and file.path.suffix.lower() == PLAIN_TEXT
     return replace(
         source,
@@ -115,22 +115,22 @@ def _needed(source: Source) -> list[str]:
 
 @contextmanager
 def naming_the_option() -> Iterator[None]:
-    """Errors name the option of the command, or of the call, instead of the config key."""
+    """Errors in the block name the command-line option or argument instead of the config key."""
     try:
         yield
     except UserError as error:
-        raise UserError(*map(_by_option, error.lines)) from None
+        raise UserError(*map(_with_options, error.lines)) from None
 
 
 OF_TRAINING = re.compile(r"""( or the task's classes| or set scheme = "iob1"),?""")
 OTHER_LABELS = re.compile(
     r"; (check the label column, or )?(set (classes|range|kind) = |say which label is ).*"
 )
-"""Fixes that change the config; a trained run keeps its own."""
+"""Fixes that change the config, which a trained run cannot do."""
 SKIPPING = f"give {spelled(command='--skip-bad-rows', python='skip_bad_rows=True')}"
 
 
-def _by_option(line: str) -> str:
+def _with_options(line: str) -> str:
     line = OF_TRAINING.sub("", OTHER_LABELS.sub("; check the label column", line))
     for setting in ("sparse_labels = true or skip_bad_rows", "skip_bad_rows", "sparse_labels"):
         line = line.replace(f"set {setting} = true", SKIPPING)

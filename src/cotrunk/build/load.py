@@ -44,7 +44,7 @@ def load_model(
 ) -> Model:
     """A trained network from a run folder, verified by hash.
 
-    Of the places in ``extensions``, those are added that the run was trained with.
+    Only those places in ``extensions`` are added that the run was trained with.
     """
     place = _saved_network(RunFolder.open(folder), which)
     checkpoint = read_checkpoint(place)
@@ -62,7 +62,7 @@ def load_model(
     plan = plan_of(settings, shape, tasks, heads).trained_before(
         list(tensors), more=new_places(extensions.places, shape, tasks, heads)
     )
-    with torch.device("meta"):  # without memory, which a wrong shape could ask too much of
+    with torch.device("meta"):  # allocates nothing: a wrong shape could need too much memory
         _refuse_other_tensors(Network(shape, plan, tasks, heads), tensors, place)
     network = Network(shape, plan, tasks, heads)
     if broken := not_finite(tensors):
@@ -181,7 +181,7 @@ def start_from(
     if not fresh and apart > 1e-5:
         raise RuntimeError(f"all parameters were copied, but outputs differ by {apart:.2g}")
     same = f"outputs for {', '.join(alike)} match the source run (max difference {apart:.1g})"
-    notes = [f"started from a trained run; {same if alike else 'no head is the same'}"]
+    notes = [f"started from a trained run; {same if alike else 'no heads are the same'}"]
     if fresh:
         more = f" and {len(fresh) - LISTED} more" if len(fresh) > LISTED else ""
         names = ", ".join(fresh[:LISTED])

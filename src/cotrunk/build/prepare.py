@@ -109,7 +109,7 @@ def _prepare(
     network.tasks = {task.name: task for task in tasks}
     network.to(device_of(settings.train.device))
     streams = _streams(settings, read["train"])
-    findings = _checked(settings, network, streams, read, sources)
+    findings = _findings(settings, network, streams, read, sources)
     steps = map(steps_of, settings.stages_of_training, streams)
     saved = settings_of_saved(with_fitted_kinds(settings, tasks))
     return Run(
@@ -178,14 +178,14 @@ def _build(settings: Settings, base: Path, extensions: Extensions) -> _Built:
     )
 
 
-def _checked(
+def _findings(
     settings: Settings,
     network: Network,
     streams: Sequence[Stream],
     read: Corpora,
     sources: Sources,
 ) -> tuple[Finding, ...]:
-    """What the guards find before training; refuses what cannot be trained."""
+    """The findings of the guards before training; raises if one of them is fatal."""
     findings = findings_before(
         settings,
         network,

@@ -21,7 +21,7 @@ PUBLISHED_LAYERS = {
     "roberta-large": 24,
     "distilbert-base-uncased": 6,
 }
-"""The depth of models that are asked for often: no need to reach the hub for it."""
+"""Depths of popular models, so that the hub is not needed for them."""
 
 
 def preset_text(

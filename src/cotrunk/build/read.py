@@ -1,4 +1,4 @@
-"""A config file, with all errors at once that a command can know before it reads data."""
+"""Read a config file, and report all errors that can be found without data at once."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +11,7 @@ from cotrunk.errors import UserError, complaints
 from cotrunk.kinds import KINDS, Kind
 
 Check = Callable[[Settings], object]
-"""Raises a ``UserError`` with all that a command finds wrong in settings that could be read."""
+"""Raises a ``UserError`` that lists everything wrong with settings that could be read."""
 
 
 def read_reporting_all(
@@ -22,7 +22,7 @@ def read_reporting_all(
     kinds: Mapping[str, type[Kind]] = KINDS,
     check: Check,
 ) -> Settings:
-    """The settings of a config file. If some are wrong, ``check`` is asked about the others."""
+    """The settings of a config file. If some are wrong, ``check`` also checks the others."""
     try:
         return read_settings(path, list(changes), kinds, unset=unset)
     except WrongSettings as error:

@@ -65,14 +65,14 @@ def resumed(run: Run, before: object, *, force: bool) -> tuple[Run, Checkpoint |
         if threads := _threads_of(before):  # keep what the run was started with
             warnings += _other_threads(threads, run)
             record = {**record, "threads": threads}
-    going_on = replace(
+    continued = replace(
         run,
         record=record,
         save_again=again,
         notes=(*run.notes, *changes),
         warnings=(*run.warnings, *warnings),
     )
-    return going_on, start
+    return continued, start
 
 
 def _completed(run: Run, start: Checkpoint) -> tuple[Run, Checkpoint]:
@@ -86,8 +86,8 @@ def _completed(run: Run, start: Checkpoint) -> tuple[Run, Checkpoint]:
         raise _other_network(start, gone[0])
     model = {**start.tensors("model"), **{name: now[name] for name in left_out}}
     still = {name: now[name] for name in run.untrained.names & left_out}
-    going_on = replace(run, untrained=untrained(run.untrained.source, still))
-    return going_on, replace(start, loaded={**start.loaded, "model": model})
+    continued = replace(run, untrained=untrained(run.untrained.source, still))
+    return continued, replace(start, loaded={**start.loaded, "model": model})
 
 
 def _refuse_other_source(network: Network, start: Checkpoint) -> None:

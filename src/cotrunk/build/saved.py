@@ -1,4 +1,4 @@
-"""What a saved network says about its tasks, without loading it."""
+"""The kinds and splits of a saved network, read without loading its weights."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,7 +23,7 @@ def saved_kinds(
 
 
 def saved_splits(arrays: "Mapping[str, np.ndarray]", folder: Path) -> Splits:
-    """The texts that were not for training, as chosen when the run started."""
+    """The texts held out of training, as chosen when the run started."""
     try:
         return splits_of(arrays)
     except ValueError as error:

@@ -18,7 +18,7 @@ NAME_A_FILE = spelled(command="give the file after the run", python="name the fi
 
 @dataclass(frozen=True)
 class FileOptions:
-    """What differs from the way the config's files are read; None: nothing.
+    """How to read given files; None: like the files of the config.
 
     ``label`` is the label column, for a single task.
     """

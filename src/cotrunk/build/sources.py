@@ -26,7 +26,7 @@ def sources_of(
 ) -> Sources:
     """Every file that the settings name, whether it exists or not.
 
-    ``splits``: the texts that are not for training, where a split is a share of the training rows.
+    ``splits``: the texts held out of training, for splits that are a share of the training rows.
     """
     return {
         split: {

@@ -42,7 +42,7 @@ def splits_by(settings: Settings, tasks: Sequence[Task], base: Path) -> Splits |
 
 def _held_out_by(settings: Settings, task: Task, files: tuple[Source, ...]) -> HeldOut:
     name = _identity(settings, task, files)
-    if (known := _noted(name)) is not None:
+    if (known := _cached(name)) is not None:
         return known
     held = hold_out(_share(settings, task, files), seed=settings.train.split_seed)
     write_note("splits", name, [sorted(held.dev), sorted(held.test)])
@@ -80,7 +80,7 @@ def _identity(settings: Settings, task: Task, files: tuple[Source, ...]) -> str:
     return hashlib.sha256(identity.encode()).hexdigest()
 
 
-def _noted(name: str) -> HeldOut | None:
+def _cached(name: str) -> HeldOut | None:
     match read_note("splits", name):
         case [list(dev), list(test)]:
             return HeldOut(frozenset(dev), frozenset(test))

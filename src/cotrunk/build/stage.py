@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from cotrunk.build.freezing import frozen_places, keeps_vectors, learning_rate_factors
+from cotrunk.build.freezing import can_cache_vectors, frozen_places, learning_rate_factors
 from cotrunk.config.settings import Settings, Train
 from cotrunk.data.batches.samplers import DRAWN, Sampler
 from cotrunk.data.batches.stream import Stream
@@ -155,7 +155,7 @@ def forward_of(
     network = run.network
     device = next(network.parameters()).device
     live = Live(network, corpora, run.pair_formats, run.template, device)
-    if not keeps_vectors(network.plan, frozen):
+    if not can_cache_vectors(network.plan, frozen):
         return live
     encoder, features = encoder_digest(network), {}
     for task, corpus in corpora.items():

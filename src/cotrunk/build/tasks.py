@@ -39,7 +39,7 @@ def tasks_of(settings: Settings, kinds: Mapping[str, type[Kind]] = KINDS) -> lis
 
 
 def _refuse_same_columns(tasks: Sequence[Task]) -> None:
-    """Answers of several tasks are the columns of one table."""
+    """The predictions of all tasks are columns of one table, so their names must differ."""
     owner: dict[str, str] = {}
     for task in tasks:
         for column in task.labels.columns(task.name):
@@ -64,7 +64,7 @@ def _task(name: str, part: TaskPart, kinds: Mapping[str, type[Kind]], settings: 
     labels = make_kind(kinds[part.kind], part.model_extra or {})
     if not labels.takes_any_text:
         return Task(name, len(texts), labels)
-    wrong = _wrong_texts_of(name, part, labels, settings) if labels.texts_of else _no_text(part)
+    wrong = _wrong_texts_of(name, part, labels, settings) if labels.texts_of else _lacks_text(part)
     if wrong:
         raise UserError(*(f"{place}.{line}" for line in wrong))
     return Task(name, 1, labels)
@@ -90,7 +90,7 @@ def _wrong_texts_of(name: str, part: TaskPart, labels: Kind, settings: Settings)
     return wrong
 
 
-def _no_text(part: TaskPart) -> list[str]:
+def _lacks_text(part: TaskPart) -> list[str]:
     files = [file for split in SPLITS for file in files_of(part, split)]
     are_plain = all(Path(file).suffix.lower() == PLAIN_TEXT for file in files)
     if part.text is not None or (files and are_plain):
@@ -161,7 +161,7 @@ def bound_tasks(tasks: Sequence[Task], tokenizer: Tokenizer, *, vocabulary: int)
 
 @contextmanager
 def _by_key(task: Task) -> Iterator[None]:
-    """Adds the task's name to errors of a kind; some of them start with a key."""
+    """Prefixes the errors of a kind with ``tasks.NAME``; some of them start with a key."""
     try:
         yield
     except (UserError, LabelError):

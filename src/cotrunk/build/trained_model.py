@@ -66,12 +66,12 @@ class TaskScores(Mapping[str, Score]):
 
     def __repr__(self) -> str:
         table = text_table(SCORE_COLUMNS, self._table())
-        return "\n".join([self.rows, table, *self._below()])
+        return "\n".join([self.rows, table, *self._footnotes()])
 
     def _repr_html_(self) -> str:
         table = html_table(SCORE_COLUMNS, self._table(), caption=self.rows)
-        below = html_table(["notes"], [[line] for line in self._below()]) if self._below() else ""
-        return table + below
+        notes = [[line] for line in self._footnotes()]
+        return table + (html_table(["notes"], notes) if notes else "")
 
     def _table(self) -> list[list[str]]:
         return [
@@ -85,7 +85,7 @@ class TaskScores(Mapping[str, Score]):
             for task, found in self.scores.items()
         ]
 
-    def _below(self) -> list[str]:
+    def _footnotes(self) -> list[str]:
         lines = []
         for task, found in self.scores.items():
             if line := threshold_line(found.thresholds):
@@ -134,12 +134,12 @@ class TrainedModel(Predictor):
     ) -> TaskScores:
         """Score the tasks on a ``split`` of the run's own data (``dev``), or on labelled files.
 
-        Files are scored by every task whose columns they have, or by ``tasks``, all of which must
-        find rows then. ``label`` is another label column, for a single task. Files are read as
-        those of the config are, unless ``encoding`` or ``skip_bad_rows`` say otherwise.
+        Files are scored by every task whose columns they have, or by ``tasks``; then each of these
+        must find rows. ``label`` is another label column, for a single task. Files are read like
+        those of the config, unless ``encoding`` or ``skip_bad_rows`` say otherwise.
 
         Each score has the metric, its 95 % interval, the score of a constant answer (``baseline``)
-        and the ``thresholds`` above which a class is given. ``detail`` adds all metrics, each
+        and the ``thresholds`` above which a class is predicted. ``detail`` adds all metrics, each
         class, the confusion matrix and the calibration error.
         """
         given = [files] if isinstance(files, str | Path) else list(files or ())
@@ -153,7 +153,7 @@ class TrainedModel(Predictor):
             raise UserError(f"{option('split', split)}: must be one of {', '.join(SPLITS)}")
         refuse_options(options, files=list(map(str, given)), split=split, tasks=names)
         if given:
-            rows = self._in(given, names, options, asked=tasks or ())
+            rows = self._rows_of(given, names, options, asked=tasks or ())
         else:
             rows = rows_of_split(self.model, names, split or "dev", all_asked=bool(tasks))
             if not rows.corpora:
@@ -169,7 +169,7 @@ class TrainedModel(Predictor):
                 )
         return list(dict.fromkeys(tasks or self.tasks))
 
-    def _in(
+    def _rows_of(
         self,
         given: Sequence[str | Path],
         names: Sequence[str],
@@ -216,7 +216,7 @@ class TrainedModel(Predictor):
 
     def _table(self) -> list[list[str]]:
         return [
-            [name, self.kinds[name], _read_by(task), *self._score(name)]
+            [name, self.kinds[name], _input_of(task), *self._score(name)]
             for name, task in self.tasks.items()
         ]
 
@@ -227,7 +227,7 @@ class TrainedModel(Predictor):
         return found["metric"], shown_score(found["score"], found["low"], found["high"])
 
 
-def _read_by(task: Task) -> str:
+def _input_of(task: Task) -> str:
     if task.labels.reads_words:
         return "words"
     return "a text" if task.texts == 1 else "a pair"

@@ -66,7 +66,7 @@ def raw_settings(
     """The config of a trial and the keys that were changed.
 
     ``changes`` by dotted key; ``tasks`` set to a list keeps only these tasks. Removals come last,
-    so that what a trial removes is not made again by another choice.
+    so that no other choice can add what a trial removes.
     """
     raw = deepcopy(dict(base.raw))
     changed = set(base.changed)

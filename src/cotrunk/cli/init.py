@@ -38,8 +38,8 @@ def _config_of_preset(arguments: Namespace, path: Path) -> str:
 
     return preset_text(
         arguments.preset or USUAL,
-        data=_seen_from(path.parent, arguments.data),
-        weights=_seen_from(path.parent, arguments.weights),
+        data=_relative_to(path.parent, arguments.data),
+        weights=_relative_to(path.parent, arguments.weights),
         as_reported=arguments.as_reported,
         base=path.parent,
     )
@@ -55,7 +55,7 @@ def _config_of_files(arguments: Namespace, path: Path) -> str:
     return config_of_files([Path(file) for file in arguments.files], path.parent)
 
 
-def _seen_from(folder: Path, named: str | None) -> str | None:
+def _relative_to(folder: Path, named: str | None) -> str | None:
     """Paths in a config are relative to the config, paths in a command to the current folder."""
     if named is None or Path(named).is_absolute() or not Path(named).is_dir():
         return named

@@ -22,7 +22,7 @@ def tasks_of(engine: Engine) -> TasksResponse:
             TaskInfo(
                 name=name,
                 kind=model.kinds[name],
-                reads=_read_by(model.tasks[name]),
+                reads=_input_of(model.tasks[name]),
                 outputs=list(model.tasks[name].labels.output_names),
             )
             for name in engine.lanes
@@ -36,7 +36,7 @@ def tasks_of(engine: Engine) -> TasksResponse:
     )
 
 
-def _read_by(task: Task) -> str:
+def _input_of(task: Task) -> str:
     if task.labels.reads_words:
         return "words"
     return "text" if task.texts == 1 else "pair"
