@@ -23,7 +23,7 @@ def completion(arguments: Namespace) -> Document:
 
 
 def _completed(top: argparse.ArgumentParser) -> argparse.ArgumentParser:
-    """The parser with what shells may offer for each argument; it is not used to parse."""
+    """The parser, annotated with what a shell can complete; it is not used to parse."""
     for action in _actions(top):
         if action.metavar in FILES:
             action.complete = shtab.FILE  # type: ignore[attr-defined]

@@ -60,7 +60,7 @@ def data_check(arguments: Namespace) -> Document:
 def _refuse_wrong(settings: Settings, base: Path) -> list[Task]:
     """Check what rows and their lengths depend on, before a file is read; returns the tasks.
 
-    How a file is read depends on all tasks that share it, so that none may be missing.
+    One wrong task is an error for all: how a file is read depends on every task that shares it.
     """
     errors = Errors()
     with errors.gathered():

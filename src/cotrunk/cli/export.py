@@ -41,7 +41,7 @@ def export_run(arguments: Namespace) -> Document:
 
 
 def _tasks(arguments: Namespace, model: Model) -> list[str]:
-    """The tasks of --task, else all that answer."""
+    """The tasks of --task, or else all that make predictions."""
     chosen = chosen_tasks(arguments.task, list(model.network.tasks))
     if arguments.task:
         return chosen

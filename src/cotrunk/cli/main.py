@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from cotrunk.cli.terminal.signals import handling_signals, say_at_once
-from cotrunk.cli.terminal.streams import open_closed_ones, silence, write_any_name
+from cotrunk.cli.terminal.streams import reopen_closed_streams, silence, write_utf8
 from cotrunk.errors import UserError, printable
 
 DONE, FAILED, WRONG = 0, 1, 2
@@ -16,8 +16,8 @@ DONE, FAILED, WRONG = 0, 1, 2
 
 def main(argv: Sequence[str] | None = None) -> int:
     """0: done, 1: failed at run time, 2: the user must correct something, 130/143: interrupted."""
-    open_closed_ones()
-    write_any_name()
+    reopen_closed_streams()
+    write_utf8()
     # Looking for plugins would read the metadata of every installed package.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     arguments = Namespace(debug=False)

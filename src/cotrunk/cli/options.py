@@ -22,7 +22,7 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """A command refuses options that it does not know, and names the near one."""
+        """A command refuses an unknown option, and suggests the most similar one."""
         found, unknown = super().parse_known_args(args, namespace)
         if unknown and self._subparsers is None:
             options = [name for action in self._actions for name in action.option_strings]

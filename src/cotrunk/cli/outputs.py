@@ -14,7 +14,7 @@ def run_folder(arguments: Namespace) -> Path:
 
 
 def refuse_bad_target(path: Path) -> None:
-    """Called before the work starts, not when it is done."""
+    """Check an output path before the work starts, not after it."""
     if path.is_dir():
         raise UserError(f"-o {path}: is a folder; give a file")
     refuse_inside_run(path)
@@ -25,7 +25,7 @@ def refuse_bad_target(path: Path) -> None:
 
 
 def refuse_inside_run(path: Path) -> None:
-    """A run folder is written by its training alone: anything else could replace its files."""
+    """Only training writes to a run folder: other output could replace its files."""
     place = path.resolve()
     for folder in (place, *place.parents):
         if RunFolder(folder).is_one:

@@ -45,7 +45,7 @@ def parser() -> argparse.ArgumentParser:
 
 def _add_demo(commands: Commands) -> None:
     demo = command(
-        commands, "demo", "train 1-bert, 3-bert and hybrid-bert on the sample data, report on them"
+        commands, "demo", "train 1-bert, 3-bert and hybrid-bert on the sample data, write a report"
     )
     demo.add_argument(
         "--out", default="runs/demo", help="folder for the runs (default: %(default)s)"
@@ -205,7 +205,7 @@ def _add_evaluate(commands: Commands) -> None:
         "--skip-bad-rows", action="store_true", help="skip and count bad rows instead of stopping"
     )
     evaluate.add_argument(
-        "--encoding", metavar="E", help="of the files (default: that of the task)"
+        "--encoding", metavar="E", help="encoding of the files (default: the task's)"
     )
     evaluate.add_argument(
         "--detail",
@@ -240,7 +240,7 @@ def _add_predict(commands: Commands) -> None:
         choices=formats,
         help="default: by the extension of OUT; without OUT, jsonl for a JSONL file, else csv",
     )
-    predict.add_argument("--encoding", metavar="E", help="of FILE (default: that of the task)")
+    predict.add_argument("--encoding", metavar="E", help="encoding of FILE (default: the task's)")
     which(predict)
     predict.add_argument(
         "--skip-bad-rows",

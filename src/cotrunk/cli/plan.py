@@ -59,20 +59,20 @@ def planned(arguments: Namespace) -> tuple[ParameterTable, dict[str, list[str]]]
             given_option = "--set" if arguments.set else "--unset"
             fix = "give one, or use the other options"
             raise UserError(f"{given_option} needs a config to change; {fix}")
-        return _planned_options(**given), {}
+        return _table_of_options(**given), {}
     if given:
-        raise UserError(*(_says_already(name, given[name], arguments.config) for name in given))
-    return _planned_config(Path(arguments.config), arguments.set, arguments.unset)
+        raise UserError(*(_already_set(name, given[name], arguments.config) for name in given))
+    return _table_of_config(Path(arguments.config), arguments.set, arguments.unset)
 
 
-def _says_already(option: str, value: object, config: str) -> str:
+def _already_set(option: str, value: object, config: str) -> str:
     change = PLAN_OPTIONS[option].format(value)
     fix = f", or use --set {shlex.quote(change)} instead" if change else ""
     place = f"--{option.replace('_', '-')}"
     return f"{place}: {config} already sets it; change it there{fix}"
 
 
-def _planned_options(
+def _table_of_options(
     *,
     shape: str = "bert-base",
     tasks: str = "sst,para,sts",
@@ -128,7 +128,7 @@ def _heads(text: str | None, tasks: list[str], shape: Shape) -> list[Place]:
     ]
 
 
-def _planned_config(
+def _table_of_config(
     path: Path, changes: Sequence[str], unset: Sequence[str]
 ) -> tuple[ParameterTable, dict[str, list[str]]]:
     base = path.parent

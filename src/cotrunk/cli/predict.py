@@ -171,7 +171,7 @@ def _usable_tasks(arguments: Namespace, model: Model, sources: Mapping[str, Sour
     if not chosen:
         raise UserError(f"{arguments.folder}: none of the run's tasks makes predictions")
     if arguments.task and not any(map(is_mixed, sources.values())):
-        return chosen  # who reads it says which column is missing
+        return chosen  # reading the file reports a missing column
     place = name_of(arguments.file)
     columns = {name: columns_in(sources[name]) for name in chosen}
     usable = [name for name in chosen if set(sources[name].texts) <= set(columns[name])]

@@ -51,7 +51,7 @@ def write(
     svg: Path | None = None,
     png: Path | None = None,
 ) -> Document:
-    """The page of some runs, and what was written."""
+    """Write the page of some runs; returns what was written."""
     write_report = report_writer()
     comparison = None
     if baseline:
@@ -73,7 +73,7 @@ def write(
 
 
 def report_writer() -> "Callable[..., Written]":
-    """The packages that draw are optional, and slow to import."""
+    """Imported only here: the packages that draw charts are optional, and slow to import."""
     try:
         from cotrunk.study.report.page import write_report
     except ModuleNotFoundError as error:

@@ -48,7 +48,7 @@ def serve(arguments: Namespace) -> Document:
 
 @dataclass(frozen=True)
 class _Served:
-    """What answers; without ``services`` there are only pages."""
+    """What the server runs; without ``services`` it only shows pages."""
 
     app: "App"
     services: "tuple[Service, ...]" = ()
@@ -68,7 +68,7 @@ def _serve_here(
             served.services,
             bound,
             load=served.load,
-            started=lambda: _tell(address_of(bound), arguments),
+            started=lambda: _announce(address_of(bound), arguments),
             say=say,
         )
 
@@ -78,7 +78,7 @@ def _is_folder_of_runs(folder: Path) -> bool:
 
 
 def _refuse_options(arguments: Namespace) -> None:
-    """What only a model has."""
+    """Options that need a single run."""
     given = {
         "--int8": arguments.int8,
         "--threads": arguments.threads,
@@ -94,7 +94,7 @@ def _refuse_options(arguments: Namespace) -> None:
 
 def _runs(arguments: Namespace, rules: "Rules") -> _Served:
     """Pages about the runs in a folder."""
-    report_writer()  # says what to install
+    report_writer()  # raises if packages are missing, and says what to install
     from cotrunk.serve.runs_app import create_runs_app
 
     return _Served(create_runs_app(Path(arguments.folder), rules=rules))
@@ -144,7 +144,7 @@ def _serve_on_ray(arguments: Namespace, token: str | None) -> None:
         port = bound.getsockname()[1]
     folder = Path(arguments.folder).resolve()
     note_unfinished(folder, arguments.which)
-    _load(arguments, folder)  # a run that cannot be loaded is told before Ray is started
+    _load(arguments, folder)  # so that a run that cannot be loaded is reported before Ray starts
     replica = Replica(
         folder=folder,
         which=arguments.which,
@@ -162,12 +162,12 @@ def _serve_on_ray(arguments: Namespace, token: str | None) -> None:
             replicas=arguments.replicas or 1,
             host=arguments.host,
             port=port,
-            started=lambda address: _tell(address, arguments),
+            started=lambda address: _announce(address, arguments),
             say=say,
         )
 
 
-def _tell(address: str, arguments: Namespace) -> None:
+def _announce(address: str, arguments: Namespace) -> None:
     sys.stdout.write(address + "\n")
     sys.stdout.flush()
     say(f"serving {arguments.folder} at {address}; Ctrl-C stops")
@@ -183,7 +183,7 @@ def _refuse_missing() -> None:
 
 
 def _token(arguments: Namespace) -> str | None:
-    """Not from the command line, which every process on the machine can read."""
+    """From a file or the environment: every process can read the command line."""
     if arguments.token_file is None:
         given, place = os.environ.get(TOKEN_VARIABLE), TOKEN_VARIABLE
         if given is None:

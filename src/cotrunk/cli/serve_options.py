@@ -41,7 +41,7 @@ def add_serve(commands: Commands) -> None:
         metavar="SECONDS",
         type=positive,
         default=DEADLINE_SECONDS,
-        help="for answering a request (default: %(default)s)",
+        help="time limit of a request (default: %(default)s)",
     )
     serve.add_argument(
         "--ray",

@@ -1,4 +1,4 @@
-"""``cotrunk sweep``: many runs of one config, with a table of what they have reached."""
+"""``cotrunk sweep``: many variants of one config, and a table of their scores."""
 
 import signal
 from argparse import Namespace
@@ -29,7 +29,7 @@ def sweep(arguments: Namespace) -> Document:
     document: Document = {"trials": [document_of(trial) for trial in trials]}
     if not arguments.json:
         sweeps.show_trials(trials, prepared.spec)
-    _say_the_rest(prepared, trials)
+    _say_what_is_left(prepared, trials)
     if failed := [trial for trial in trials if trial.state == "failed"]:
         if arguments.json:
             print_json(document)
@@ -41,7 +41,7 @@ def sweep(arguments: Namespace) -> Document:
 
 
 def run_watched(prepared: Sweep, engine: Engine) -> list[Trial]:
-    """Runs the trials with a display of them; exits if a signal has stopped them."""
+    """Run the trials and show their progress; exits if a signal has stopped them."""
     interrupt = Interrupt()
     with _stopping(interrupt), sweeps.watching(prepared) as watch:
         trials = run_prepared(
@@ -97,7 +97,7 @@ def _dry_run(prepared: Sweep, *, as_json: bool) -> Document:
     return document
 
 
-def _say_the_rest(prepared: Sweep, trials: list[Trial]) -> None:
+def _say_what_is_left(prepared: Sweep, trials: list[Trial]) -> None:
     waiting = len(prepared.trials) - len(trials)
     if waiting > 0 and prepared.spec.minutes:
         minutes = f"{prepared.spec.minutes:g} minutes"

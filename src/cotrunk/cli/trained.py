@@ -35,6 +35,6 @@ def chosen_tasks(names: Sequence[str], known: Sequence[str]) -> list[str]:
 
 
 def refuse_encoding(name: str) -> None:
-    """Of --encoding."""
+    """Check the value of --encoding."""
     if why := wrong_encoding(name):
         raise UserError(f"--encoding {name}: {why}")

@@ -90,7 +90,7 @@ class Counter:
 
 
 class _TimeLeft(TimeRemainingColumn):
-    """Not more than is left of ``most_seconds``, if the bar has a limit."""
+    """Time left, at most what remains of ``most_seconds`` if the bar has such a limit."""
 
     def render(self, task: Task) -> Text:
         rest = task.fields.get("most_seconds", math.inf) - (task.elapsed or 0.0)

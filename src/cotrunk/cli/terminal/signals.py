@@ -9,7 +9,7 @@ from threading import Thread, current_thread, main_thread
 from typing import NoReturn
 
 AFTER_SECOND = 0.5
-"""Seconds that handlers have to end the process in order."""
+"""Seconds that the handlers have for an orderly exit after the second signal."""
 SHOW_CURSOR = "\x1b[?25h"
 Handler = Callable[[int, object], None]
 
@@ -46,8 +46,9 @@ def terminable() -> Iterator[None]:
 def ending_at_second() -> Iterator[None]:
     """The second SIGINT or SIGTERM ends the process soon, even in the middle of a long operation.
 
-    Handlers wait until an operation of torch is done, and two signals that come meanwhile are
-    handled as one. This thread reads them as they come, and gives the handlers half a second.
+    Python runs signal handlers only when a torch operation returns, and two signals that arrive
+    before that are handled as one. So a thread reads the signals as they arrive, and gives the
+    handlers half a second.
     """
     if current_thread() is not main_thread():
         yield

@@ -7,7 +7,7 @@ import sys
 from typing import TextIO
 
 
-def open_closed_ones() -> None:
+def reopen_closed_streams() -> None:
     """Reopen closed streams (``2>&-``): otherwise the next open file would get their number."""
     for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
         if getattr(sys, name) is None:
@@ -15,7 +15,7 @@ def open_closed_ones() -> None:
             setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115
 
 
-def write_any_name() -> None:
+def write_utf8() -> None:
     """Write UTF-8 whatever the locale, and bytes of paths that are not UTF-8 as they are."""
     for stream, errors in ((sys.stdout, "surrogateescape"), (sys.stderr, "backslashreplace")):
         if isinstance(stream, io.TextIOWrapper):  # not while tests capture it

@@ -64,7 +64,7 @@ class _Board:
 
     @property
     def total(self) -> int | None:
-        """None: the search decides on the way."""
+        """None if a search decides it as it goes."""
         return len(self.sweep.trials) or None
 
     @property
@@ -83,7 +83,7 @@ class _Board:
                 self.started[trial.run.name] = time.monotonic()
 
     def left(self) -> str:
-        """From the trials that ended in this call, or else from how far the running ones are."""
+        """Estimated from the trials that ended in this call, or else from the running ones."""
         if self.total is None:
             return ""
         now = time.monotonic()
