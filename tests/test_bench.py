@@ -17,6 +17,7 @@ from bench.quality import gap_of, unigram_entropy
 from bench.quality import keep as keep_figures
 from bench.timing import Result, Spent, ratio_of, take_turns
 from bench.training import operations_of
+from bench.work import Bench, batches, stage_of
 from cotrunk.data.batches.packing import RowIndex, pack
 from cotrunk.kinds.binary import Binary
 from cotrunk.kinds.task import Task
@@ -49,6 +50,15 @@ def test_a_busy_machine_or_few_rounds_widen_the_interval_to_all_that_was_seen():
     assert ratio_of(above, below, busy=False) == (3.1, 2.9, 3.3)
     assert ratio_of(above, below, busy=True) == (3.1, 2.5, 9.0)
     assert ratio_of([2.0, 4.0], [1.0, 1.0], busy=False) == (3.0, 2.0, 4.0)
+
+
+@pytest.mark.slow
+def test_a_step_has_32_rows_of_each_of_three_tasks_whatever_the_defaults_are():
+    small = {"layers": 6, "width": 24, "inner": 48, "heads": 12}
+    stage = stage_of(Bench(data=None, quick=True), sizes=small)
+    for step in range(3):
+        rows = {one.task: len(one.target_R) for one in batches(stage, step)}
+        assert rows == {"sst": 32, "para": 32, "sts": 32}
 
 
 @pytest.mark.slow
