@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from cotrunk.build.freezing import frozen_places, learning_rate_factors
 from cotrunk.build.stage import loss_of, steps_of
 from cotrunk.config.settings import Settings
-from cotrunk.data.batches.sampling import Plan
+from cotrunk.data.batches.sampling import EpochCounts
 from cotrunk.data.batches.stream import Stream
 from cotrunk.data.tokens.cache import Corpus
 from cotrunk.data.tokens.overlap import shared_rows
@@ -61,7 +61,7 @@ def _uneven_sampling(stream: Stream, steps: int) -> list[Finding]:
     return [*(f for f in found if f.fatal), *(f for f in made if not f.fatal)]
 
 
-def _epochs_within(stream: Stream, steps: int) -> tuple[list[Plan], list[Plan]]:
+def _epochs_within(stream: Stream, steps: int) -> tuple[list[EpochCounts], list[EpochCounts]]:
     """The epochs that ``steps`` steps complete, and the epoch that they end in, if any."""
     made = stream.plans_until(steps)
     count = sum(end <= steps for end in stream.epoch_ends)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 import numpy as np
 import torch
 
-from cotrunk.data.batches.sampling import Plan
+from cotrunk.data.batches.sampling import EpochCounts
 from cotrunk.errors import plural
 from cotrunk.kinds import Loss
 from cotrunk.kinds.task import Task
@@ -200,7 +200,7 @@ def selected_by_test(task: str, digests: Mapping[str, str]) -> list[Finding]:
     return found
 
 
-def uneven_sampling(plans: Sequence[Plan], cut: Sequence[Plan] = ()) -> list[Finding]:
+def uneven_sampling(plans: Sequence[EpochCounts], cut: Sequence[EpochCounts] = ()) -> list[Finding]:
     """Tasks that get no batch in some epochs or in all (fatal), too few batches, or far too many.
 
     ``plans``: the epochs of a stage; ``cut``: the one that ``max_steps`` shortens. Its few batches
@@ -211,7 +211,7 @@ def uneven_sampling(plans: Sequence[Plan], cut: Sequence[Plan] = ()) -> list[Fin
     return [finding for finding in found if finding is not None]
 
 
-def _no_batches(task: str, plans: Sequence[Plan]) -> Finding | None:
+def _no_batches(task: str, plans: Sequence[EpochCounts]) -> Finding | None:
     empty = [plan for plan in plans if plan["batches"][task] < 1]
     if not empty:
         return None
@@ -226,7 +226,9 @@ def _no_batches(task: str, plans: Sequence[Plan]) -> Finding | None:
     return Finding("starved-task", "train.sampling", finding, fix, fatal=never)
 
 
-def _odd_passes(task: str, plans: Sequence[Plan], cut: Sequence[Plan]) -> Finding | None:
+def _odd_passes(
+    task: str, plans: Sequence[EpochCounts], cut: Sequence[EpochCounts]
+) -> Finding | None:
     whole, all_made = _passes(task, plans), _passes(task, (*plans, *cut))
     if max(all_made) > MOST_PASSES:
         return Finding(
@@ -248,7 +250,7 @@ def _odd_passes(task: str, plans: Sequence[Plan], cut: Sequence[Plan]) -> Findin
     )
 
 
-def _passes(task: str, plans: Iterable[Plan]) -> list[float]:
+def _passes(task: str, plans: Iterable[EpochCounts]) -> list[float]:
     return [plan["passes"][task] for plan in plans if task in plan["passes"]]
 
 
@@ -258,7 +260,12 @@ def _share_seen(passes: Iterable[float]) -> float:
 
 
 def cut_short(
-    tasks: Iterable[str], plans: Sequence[Plan], *, ended: Collection[str], steps: int, whole: int
+    tasks: Iterable[str],
+    plans: Sequence[EpochCounts],
+    *,
+    ended: Collection[str],
+    steps: int,
+    whole: int,
 ) -> list[Finding]:
     """Tasks of which the ``steps`` that max_steps leaves of the ``whole`` see less than half.
 

@@ -91,7 +91,11 @@ def smallest(epoch: Epoch) -> EpochPlan:
 
 
 def scaled(epoch: Epoch) -> EpochPlan:
-    """n = most batches; a task's batch size is ceil(N/n), its loss factor (others' rows / own)."""
+    """Every step has all tasks, and an epoch has as many steps n as the largest task has batches.
+
+    A task of N rows has ceil(N/n) rows per step; the factor of its loss is the number of rows of
+    the other tasks in a step, divided by its own.
+    """
     steps = max(epoch.batches.values())
     rows = {task: math.ceil(size / steps) for task, size in epoch.sizes.items()}
     everyone = sum(rows.values())

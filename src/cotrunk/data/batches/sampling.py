@@ -70,7 +70,7 @@ class EpochBatches(Sequence[tuple[BatchSpec, ...]]):
         return BatchSpec(task, nth, self.plan.rows[task], self.plan.factors[task])
 
 
-class Plan(TypedDict):
+class EpochCounts(TypedDict):
     """An epoch before it is run. ``rows``: size of a full batch; ``factors``: of the losses.
 
     ``passes``: how often each row of a task is seen, on average.
@@ -94,7 +94,7 @@ def epoch_batches(
     epochs: int,
 ) -> EpochBatches:
     """The batches of every optimizer step of an epoch."""
-    return EpochBatches(_fill(sampler, sizes, batch=batch, seed=seed, epoch=epoch, epochs=epochs))
+    return EpochBatches(_plan(sampler, sizes, batch=batch, seed=seed, epoch=epoch, epochs=epochs))
 
 
 def rows_of(spec: BatchSpec, size: int, *, seed: int, epoch: int) -> NDArray[np.int64]:
@@ -113,7 +113,7 @@ def probabilities(
     batch: int | Mapping[str, int] = 1,
 ) -> dict[str, float]:
     """Each task's expected share of the epoch's batches."""
-    return dict(_fill(sampler, sizes, batch=batch, seed=0, epoch=epoch, epochs=epochs).shares)
+    return dict(_plan(sampler, sizes, batch=batch, seed=0, epoch=epoch, epochs=epochs).shares)
 
 
 def dry_run(
@@ -123,14 +123,14 @@ def dry_run(
     batch: int | Mapping[str, int],
     seed: int,
     epochs: int,
-) -> list[Plan]:
+) -> list[EpochCounts]:
     """The batches of a run, epoch by epoch, counted as in ``epoch_batches``."""
-    plans: list[Plan] = []
+    plans: list[EpochCounts] = []
     for epoch in range(epochs):
-        plan = _fill(sampler, sizes, batch=batch, seed=seed, epoch=epoch, epochs=epochs)
+        plan = _plan(sampler, sizes, batch=batch, seed=seed, epoch=epoch, epochs=epochs)
         batches = EpochBatches(plan).counts()
         plans.append(
-            Plan(
+            EpochCounts(
                 epoch=epoch,
                 probabilities=dict(plan.shares),
                 batches=batches,
@@ -145,7 +145,7 @@ def dry_run(
     return plans
 
 
-def _fill(
+def _plan(
     sampler: Sampler,
     sizes: Mapping[str, int],
     *,

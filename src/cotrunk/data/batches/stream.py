@@ -13,7 +13,7 @@ from cotrunk.data.batches.samplers import Sampler
 from cotrunk.data.batches.sampling import (
     BatchSpec,
     EpochBatches,
-    Plan,
+    EpochCounts,
     dry_run,
     epoch_batches,
     probabilities,
@@ -63,13 +63,13 @@ class Stream:
         return {task: len(corpus) for task, corpus in self.corpora.items()}
 
     @cached_property
-    def plans(self) -> list[Plan]:
+    def plans(self) -> list[EpochCounts]:
         """What each epoch will do."""
         return dry_run(
             self.sampler, self.sizes, batch=self.batch, seed=self.seed, epochs=self.epochs
         )
 
-    def plans_until(self, step: int) -> list[Plan]:
+    def plans_until(self, step: int) -> list[EpochCounts]:
         """What each epoch will do if the run ends at ``step``."""
         plans, first = [], 0
         for plan, end in zip(self.plans, self.epoch_ends, strict=True):
@@ -130,7 +130,7 @@ class Stream:
         )
 
 
-def _shortened(plan: Plan, batches: Mapping[str, int]) -> Plan:
+def _shortened(plan: EpochCounts, batches: Mapping[str, int]) -> EpochCounts:
     """An epoch that has only these batches."""
     made = {task: batches.get(task, 0) for task in plan["batches"]}
     passes = {

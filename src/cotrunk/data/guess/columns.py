@@ -1,4 +1,4 @@
-"""What a column holds: texts, labels or ids. Judged by its cells, not its name."""
+"""Guesses from the cells of a column, not from its name, if it has texts, labels or ids."""
 
 import re
 from collections import Counter
@@ -10,9 +10,9 @@ from cotrunk.data.guess.schemes import scheme_of
 from cotrunk.numbers import number_of
 
 MOST_CLASSES, MOST_NUMBERED = 200, 20
-"""Distinct values that can be classes; distinct whole numbers that can."""
+"""The most distinct values, and the most distinct whole numbers, that can be classes."""
 ROWS_PER_CLASS, ROWS_PER_RARE_CLASS = 2, 3
-"""How often values occur on average if they are classes; the second if they are more than 20."""
+"""Values are classes only if they occur this often on average; the second if there are over 20."""
 FEW_WORDS, MANY_WORDS = 2.5, 6.0
 """A text has more than FEW_WORDS on average; repeated texts of MANY_WORDS are still texts."""
 SEPARATORS = "|;,"
@@ -38,11 +38,11 @@ Role = Literal[
 class Column:
     """``values`` are its distinct values, in order; empty if there are too many to be labels.
 
-    ``filled`` cells are not empty; ``blank`` ones are empty strings, others are missing.
-    ``low`` and ``high`` are those of numbers; ``is_spelled_whole``: none is written like 2.0.
-    ``separator`` is that of a set of classes; ``words`` is the mean number of words in a cell.
-    Lists have ``lengths``, one for each row, and the ``scheme`` that they would have as tags;
-    ``misfits`` are rows that it does not allow.
+    ``filled`` counts the cells with content, ``blank`` the empty strings; other cells are missing.
+    ``low`` and ``high`` are the range of numbers; ``is_spelled_whole``: none is written like 2.0.
+    ``separator`` separates the classes of a set; ``words`` is the mean number of words in a cell.
+    For lists, ``lengths`` has the length of each row, ``scheme`` is their scheme if they are tags,
+    and ``misfits`` counts the rows that break it.
     """
 
     name: str
@@ -70,10 +70,10 @@ class Column:
 def column_of(name: str, cells: Sequence[Any]) -> Column:
     filled = [cell for cell in cells if not _is_empty(cell)]
     blank = len(cells) - len(filled) - sum(cell is None for cell in cells)
-    return replace(_judged(name, cells, filled), blank=blank)
+    return replace(_described(name, cells, filled), blank=blank)
 
 
-def _judged(name: str, cells: Sequence[Any], filled: Sequence[Any]) -> Column:
+def _described(name: str, cells: Sequence[Any], filled: Sequence[Any]) -> Column:
     if not filled:
         return Column(name, "empty", 0, 0)
     if all(isinstance(cell, list) for cell in filled):

@@ -1,4 +1,4 @@
-"""Whether the header of a table is one, or a row of data."""
+"""Detects a table without a header, whose first row is data."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,10 @@ from cotrunk.numbers import number_of
 
 
 def refuse_data_as_header(columns: Sequence[Column], *, place: str) -> None:
-    """Refuse names that are labels of their column, beside texts that could be texts of theirs."""
+    """Refuse a header that looks like a row of data.
+
+    No name may clearly be a name, and some must be labels of their columns, or all look like data.
+    """
     seen = [(column, _looks_like_data(column)) for column in columns]
     labels = [column.name for column, is_data in seen if is_data and column.role != "text"]
     has_name = any(is_data is False for _, is_data in seen)
@@ -21,7 +24,7 @@ def refuse_data_as_header(columns: Sequence[Column], *, place: str) -> None:
 
 
 def _looks_like_data(column: Column) -> bool | None:
-    """None: it may be either. A column "spam" may hold spam and ham, so labels alone say little."""
+    """None: it may be either. A column called "spam" may hold spam and ham."""
     name = column.name.strip()
     if column.role == "text":
         words = word_count(name)

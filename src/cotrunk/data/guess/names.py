@@ -9,11 +9,11 @@ LONGEST = 64
 WITHOUT_ACCENT = str.maketrans(
     {"ß": "ss", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE", "ø": "o", "Ø": "O", "ł": "l", "Ł": "L"}
 )
-"""Letters that Unicode does not take apart into a Latin letter and an accent."""
+"""Letters that Unicode does not decompose into a Latin letter and an accent."""
 
 
 def task_name(column: str) -> str:
-    """A column's name as that of a task, which has letters, digits, _ and - only."""
+    """A task name made from that of a column: only letters, digits, _ and -."""
     letters = unicodedata.normalize("NFKD", column.translate(WITHOUT_ACCENT))
     latin = "".join(letter for letter in letters if not unicodedata.combining(letter))
     plain = re.sub(r"[^A-Za-z0-9_-]+", "_", latin).strip("_-") or "task"

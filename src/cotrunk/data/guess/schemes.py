@@ -1,4 +1,4 @@
-"""How tags mark entities: ``bio``, ``iob1``, in a way that is not supported, or not at all."""
+"""The scheme by which tags mark entities: ``bio``, ``iob1``, an unsupported one, or none."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -8,11 +8,11 @@ from cotrunk.kinds.spans import OUTSIDE, faults, prefix_and_type
 
 ENTITY = re.compile("[BI]-.")
 AS_BIO = {"BIOES": {"S": "B", "E": "I"}, "BILOU": {"U": "B", "L": "I"}}
-"""Schemes that also mark where entities end, with what ``bio`` writes instead of their letters."""
+"""Unsupported schemes that also mark the ends of entities: extra letter -> letter in ``bio``."""
 
 
 class TagScheme(NamedTuple):
-    """``misfits``: rows that the scheme does not allow."""
+    """``misfits``: the number of rows that break the scheme."""
 
     name: Literal["bio", "iob1", "plain"]
     misfits: int = 0
@@ -21,7 +21,7 @@ class TagScheme(NamedTuple):
 def scheme_of(rows: Sequence[Sequence[str]]) -> TagScheme:
     """In ``iob1`` an entity starts with I-, and with B- only right after one of the same type.
 
-    Tags that are neither quite are ``bio`` with mistakes, unless most rows have one.
+    Tags that fit neither are ``bio`` with mistakes, unless most rows have a mistake.
     """
     tags = {tag for row in rows for tag in row} - {OUTSIDE}
     if not tags or not all(map(ENTITY.match, tags)):

@@ -1,4 +1,4 @@
-"""What the columns of a file hold; the first rows show it, but all labels are read."""
+"""Summary of a file: what its columns hold, guessed from the first rows, and all its labels."""
 
 import csv
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from cotrunk.errors import UserError
 
 ROWS_SEEN = 20_000
 LINES_SEEN, LONGEST_LINE = 1000, 10_000
-"""Of a file that may be plain text."""
+"""Limits for a file that may be plain text."""
 PIPE = "|"
 PARQUET = ".parquet"
 
@@ -41,7 +41,7 @@ class FileSummary:
 
 
 class _FirstRows(NamedTuple):
-    """``header`` is its line; 0 if the format has none."""
+    """``header`` is the line of the header; 0 if the format has none."""
 
     names: list[str]
     rows: list[tuple[Any, ...]]
@@ -50,7 +50,7 @@ class _FirstRows(NamedTuple):
 
 
 def summarize(path: Path) -> FileSummary:
-    """What columns hold is judged by the first rows, but all labels of the file are read.
+    """The roles of columns are guessed from the first rows, but all labels of the file are read.
 
     A class or a number that first occurs near the end belongs to the task as well.
     """
@@ -113,13 +113,13 @@ def _lines_of_text(path: Path, encoding: str) -> int:
 
 
 def _is_table(lines: Sequence[str], delimiter: str) -> bool:
-    """Nine of ten lines have as many cells as the first, which has several."""
+    """Whether nine of ten lines have as many cells as the first, which has several."""
     widths = [len(next(csv.reader([line[:LONGEST_LINE]], delimiter=delimiter))) for line in lines]
     return widths[0] > 1 and widths.count(widths[0]) >= 0.9 * len(widths)
 
 
 def _first_rows(path: Path, encoding: str) -> _FirstRows:
-    """At most one row more than will be judged."""
+    """One row more than ROWS_SEEN, if there is one, to know that the file goes on."""
     with _opened(path, encoding) as table:
         names = list(table.columns)
         if len(set(names)) < len(names):

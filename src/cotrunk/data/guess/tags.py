@@ -14,7 +14,7 @@ CHUNK = re.compile("NP|VP|PP|ADVP|ADJP|SBAR|PRT|INTJ|CONJP|LST|UCP|PNP")
 
 
 def words_and_tags(columns: Sequence[Column]) -> tuple[Column | None, list[Column]]:
-    """The list with the most distinct entries has the words; others of its lengths tag them."""
+    """The list with the most distinct entries has the words; lists as long as it have tags."""
     lists = [column for column in columns if column.role == "words"]
     words = max(lists, key=lambda column: column.distinct, default=None)
     if words is None:
@@ -23,7 +23,7 @@ def words_and_tags(columns: Sequence[Column]) -> tuple[Column | None, list[Colum
 
 
 def _tags_words(column: Column, words: Column) -> bool:
-    """Not numbers, such as the heads of a parse; and a tag that never varies teaches nothing."""
+    """Whether a list has tags: not numbers, such as the heads of a parse, nor always the same."""
     varies = len(column.values) > 1 or column.scheme in ("bio", "iob1")
     is_number = all(number_of(value) is not None for value in column.values)
     lengths = list(zip(column.lengths, words.lengths, strict=False))
@@ -34,7 +34,7 @@ def _tags_words(column: Column, words: Column) -> bool:
 
 
 def conll_names(columns: Sequence[Column], words: Column, tags: Sequence[Column]) -> list[str]:
-    """Names for the columns of a CoNLL file, which has none: after what they hold, each once."""
+    """Distinct names for the columns of a CoNLL file, which has no header, by what they hold."""
     names: list[str] = []
     for number, column in enumerate(columns, 1):
         usual = _usual_name(column) if column in tags else ""

@@ -1,4 +1,4 @@
-"""From what the columns of files hold to tasks: one per label column."""
+"""Guesses tasks from what the columns of files hold: one per label column."""
 
 import math
 import re
@@ -26,15 +26,15 @@ SPLIT_WORDS = {
 IDS = ("id", "counter")
 HELD_OUT = 0.1
 FEW_ROWS = 50
-"""Below this, a dev set of a tenth says nothing; a fifth says little."""
+"""With fewer rows, a fifth of them are held out as dev rows instead of a tenth."""
 
 
 @dataclass(frozen=True)
 class GuessedTask:
-    """A task as its config says it; ``options`` are the keys of its kind, ``why`` what was seen.
+    """A task for a config; ``options`` are the keys of its kind, ``why`` says what was seen.
 
-    ``dev`` and ``test`` are files, or shares of ``train``. ``columns`` are those of a CoNLL file
-    that are not called as usual.
+    ``dev`` and ``test`` are files, or shares of ``train``. ``columns`` names the columns of a
+    CoNLL file, if the default names do not fit.
     """
 
     name: str
@@ -91,7 +91,7 @@ def _tasks_of(splits: Mapping[str, Path]) -> list[GuessedTask]:
         return [_masked_words(seen, splits)]
     found = list(_tagging(seen, splits)) or list(_about_texts(seen, splits))
     if not found:
-        held = ", ".join(f"{column.name} ({_says(column)})" for column in seen.columns[:20])
+        held = ", ".join(f"{column.name} ({_described(column)})" for column in seen.columns[:20])
         raise UserError(
             f"{seen.path}: no column looks like a label of a text; found {held}; "
             "write the task by hand: cotrunk init -o run.toml shows how"
@@ -248,14 +248,14 @@ def _task(
 
 
 def _id_of(seen: FileSummary, texts: Sequence[str]) -> str | None:
-    """The column that tells rows apart; None if there is none, or if it is called id anyway."""
+    """The column with ids of rows; None if there is none, or if it is called id, the default."""
     ids = [c.name for c in seen.columns if c.role in IDS and c.distinct == seen.rows]
     names = [name for name in ids if name and name not in texts]
     return None if "id" in (column.name for column in seen.columns) else next(iter(names), None)
 
 
 def _with_own_names(tasks: Sequence[GuessedTask]) -> list[GuessedTask]:
-    """Labels of the same name in several files are told apart by the files' names."""
+    """Tasks of the same name get the name of their file as a prefix."""
     names = [task.name for task in tasks]
     longer = [
         replace(task, name=task_name(f"{_without_split(task.train.stem)}_{task.name}"))
@@ -281,7 +281,7 @@ def _listed(values: Sequence[str]) -> str:
     return ", ".join(values[:8]) + (", ..." if len(values) > 8 else "")
 
 
-def _says(column: Column) -> str:
+def _described(column: Column) -> str:
     if column.role in ("number", "category") and column.distinct == 1:
         return f"always the same {'number' if column.role == 'number' else 'value'}"
     return {

@@ -14,13 +14,13 @@ READ_BYTES = 1 << 26
 LINE_BYTES = 1 << 20
 HIGH = re.compile(rb"[\x80-\xff]+")
 CONTROLS = bytes(range(0x80, 0xA0))
-"""Latin-1 has no letters there, Windows-1252 has quotes and dashes."""
+"""Bytes that are control characters in Latin-1, but quotes and dashes in Windows-1252."""
 UNDECODED = re.compile("[\ud800-\udfff]")
-"""Half characters: bytes that could not be decoded, as Python keeps them."""
+"""Lone surrogates, which is how Python keeps bytes that it could not decode."""
 
 
 def wrong_encoding(name: str) -> str | None:
-    """Why an encoding cannot be used; some codecs of Python are not about text."""
+    """Why an encoding cannot be used, or None; some of Python's codecs are not for text."""
     try:
         io.TextIOWrapper(io.BytesIO(b""), name).read()
     except (LookupError, ValueError):
@@ -39,7 +39,7 @@ def is_wide(name: str) -> bool:
 
 
 def guess_encoding(path: Path) -> str | None:
-    """UTF-8, if most of it is; else the encoding of a file in a western language; None: unknown.
+    """UTF-8 if most lines are, else the encoding if it is a western one; None: unknown.
 
     Western texts have single letters outside ASCII, texts in other scripts whole words of them.
     """

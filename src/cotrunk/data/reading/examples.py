@@ -117,7 +117,7 @@ class Rows:
         target: tuple[float, ...] | None = None
         may_lack_id = self.source.sparse_texts and self.source.id is None
         refused, skips = Refusal(table.place), self.source.skip_bad_rows
-        number = usable = meant = fitting = 0
+        number = usable = in_part = fitting = 0
         for number, (line, cells) in enumerate(table.select(columns.names), 1):
             if type(cells) is tuple:
                 if self.source.sparse_texts and None in cells[:texts]:
@@ -144,7 +144,7 @@ class Rows:
                     usable += 1
                     if part is not None and not part.has(cells[:texts]):
                         continue
-                    meant += 1
+                    in_part += 1
                     if skips or not refused.causes:
                         yield Example(line, name, cells[:texts], target)
                     continue
@@ -152,18 +152,18 @@ class Rows:
             for finding in findings_of(self.task, table, columns, line, cells):
                 refused.add(finding)
         self._explain(refused, fitting)
-        self._conclude(table.place, refused, rows=number, usable=usable, meant=meant)
+        self._conclude(table.place, refused, rows=number, usable=usable, in_part=in_part)
 
     def _conclude(
-        self, place: str, refused: Refusal, *, rows: int, usable: int, meant: int
+        self, place: str, refused: Refusal, *, rows: int, usable: int, in_part: int
     ) -> None:
-        """Refuse a file with bad rows, or with none to use; ``meant``: usable ones of its part."""
+        """Refuse a file with bad rows, or without usable ones (``in_part``: those of its part)."""
         if refused.causes and not self.source.skip_bad_rows:
             raise refused.error(rows=rows, usable=usable)
         self.dropped = refused.lines(rows=rows, usable=usable, fixes=not usable)
         if not usable:
             raise UserError(f"{place}: {self._nothing_left(rows)}", *self.dropped)
-        if (part := self.source.part) is not None and not meant:
+        if (part := self.source.part) is not None and not in_part:
             raise UserError(
                 f"{place}: none of the {plural(usable, 'row')} of task {self.task.name} "
                 f"falls into {part.split}; give another share, or a file of {part.split} rows"

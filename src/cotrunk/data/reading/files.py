@@ -100,7 +100,7 @@ def open_table(
 
 @contextlib.contextmanager
 def _as_user_errors(path: Path, place: str, encoding: str) -> Iterator[None]:
-    """What goes wrong while a file is opened or read, in one line."""
+    """Turn errors while a file is opened or read into a ``UserError`` of one line."""
     try:
         yield
     except FileNotFoundError:
@@ -165,7 +165,7 @@ def _words(name: str) -> list[str]:
 
 
 def _likeness(some: Sequence[str], others: Sequence[str]) -> float:
-    """That of the least similar words; with unequal numbers of words, that of the whole names."""
+    """Similarity of the least similar words, or of the whole names if their counts differ."""
     if len(some) != len(others):
         some, others = ["".join(some)], ["".join(others)]
     return min(

@@ -1,4 +1,4 @@
-"""JSON lines in which each object may be for other tasks."""
+"""JSON lines whose objects may be for different tasks."""
 
 from collections.abc import Iterable, Sequence
 
@@ -21,7 +21,7 @@ def columns_in(source: Source) -> list[str]:
             return columns
         found: set[str] = set()
         for _, cells in table.select(source.texts):
-            held = set() if isinstance(cells, Fault) else _held(source.texts, cells)
+            held = set() if isinstance(cells, Fault) else _filled(source.texts, cells)
             found |= held
             if held == set(source.texts):
                 return list(dict.fromkeys([*columns, *source.texts]))
@@ -43,7 +43,7 @@ def rows_without_texts(source: Source, wanted: Sequence[tuple[str, ...]]) -> lis
             rows += 1
             if isinstance(cells, Fault):
                 continue
-            held = _held(names, cells)
+            held = _filled(names, cells)
             if any(held.issuperset(texts) for texts in wanted):
                 usable += 1
                 continue
@@ -55,6 +55,6 @@ def rows_without_texts(source: Source, wanted: Sequence[tuple[str, ...]]) -> lis
     return refused.lines(rows=rows, usable=usable, fixes=False)
 
 
-def _held(names: Iterable[str], cells: Iterable[object]) -> set[str]:
-    """A null is as good as a missing key."""
+def _filled(names: Iterable[str], cells: Iterable[object]) -> set[str]:
+    """The names that have a value; null counts as missing."""
     return {name for name, cell in zip(names, cells, strict=True) if cell is not None}

@@ -96,7 +96,7 @@ class Cause:
         yield said + (f"; {self._fix(row, usable, bad)}" if fixes else "")
 
     def _fix(self, row: BadRow, usable: int, bad: int) -> str:
-        """Never to leave out bad rows if none, or less than half of the rows, would remain."""
+        """Does not suggest skipping bad rows if less than half of the rows would remain."""
         if self.fix:
             return self.fix
         fix = row.fix

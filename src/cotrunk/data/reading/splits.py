@@ -2,8 +2,8 @@
 
 Rows are chosen by content, for each task on its own, so that the dev rows of a task are the same
 whatever other tasks a run has. Within a task, all rows that share a text are on one side; no task
-trains on a text that any task holds out. The order of choice is that of the texts' hashes in all
-tasks, so tasks with the same texts hold out nearly the same ones.
+trains on a text that any task holds out. Every task chooses its texts in the order of their hashes,
+so tasks with the same texts hold out nearly the same ones.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ HELD: tuple[Split, ...] = ("dev", "test")
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Fingerprints of the texts that are not for training."""
+    """Fingerprints of the texts held out of training."""
 
     dev: frozenset[int] = frozenset()
     test: frozenset[int] = frozenset()
@@ -79,8 +79,8 @@ class Part:
 class Share:
     """The training rows of a task, of which some are held out.
 
-    ``rows`` gives their texts and targets; ``strata`` numbers the targets, so that every number
-    gets its share.
+    ``rows`` gives their texts and targets; ``strata`` returns the stratum of each target, and every
+    stratum gets its share.
     """
 
     task: str
@@ -183,7 +183,7 @@ def _uniform(*parts: object) -> float:
 
 
 def split_arrays(splits: Splits) -> dict[str, np.ndarray]:
-    """To be saved with a run; signed, because few formats have unsigned integers of 64 bits."""
+    """Arrays to save with a run; signed, because few formats have unsigned 64-bit integers."""
     return {
         f"{task}.{split}": np.sort(np.fromiter(marks, np.uint64, len(marks)).view(np.int64))
         for task, held in splits.by_task.items()
@@ -192,7 +192,7 @@ def split_arrays(splits: Splits) -> dict[str, np.ndarray]:
 
 
 def splits_of(arrays: Mapping[str, np.ndarray]) -> Splits:
-    """From what was saved; ValueError if it is something else."""
+    """The splits from saved arrays; ValueError if they are something else."""
     tasks = dict.fromkeys(name.rpartition(".")[0] for name in arrays)
     expected = {f"{task}.{split}" for task in tasks for split in HELD}
     if arrays.keys() != expected or any(array.dtype != np.int64 for array in arrays.values()):

@@ -30,7 +30,7 @@ FORMAT = 5
 CHUNK, CHUNK_LETTERS = 4096, 1 << 22
 SMALL = 1 << 25
 RELEASED_EVERY = 64
-"""Rows. Pages that were read stay in memory with their neighbours: 64 kB per row."""
+"""Rows between releases: each row that is read keeps about 64 kB of pages in memory."""
 
 About = dict[str, Any]
 Create = Callable[[str], BinaryIO]
@@ -181,7 +181,7 @@ def load_or_hold_corpus(
     files = defaultdict[str, BytesIO](BytesIO)
     about = _write(files.__getitem__, task, sources, tokenizer, "auto", on_progress)
     key = _key(task, sources, tokenizer)
-    corpus = _corpus(partial(_held, files), about, task, digest_of(sources), key=key)
+    corpus = _corpus(partial(_in_memory, files), about, task, digest_of(sources), key=key)
     return replace(corpus, not_cached=why)
 
 
@@ -335,5 +335,7 @@ def _mapped(folder: Path, name: str, kind: type[np.generic]) -> np.ndarray | Non
     return np.ndarray(size // np.dtype(kind).itemsize, kind, mapped)
 
 
-def _held(files: Mapping[str, BytesIO], name: str, kind: type[np.generic]) -> np.ndarray | None:
+def _in_memory(
+    files: Mapping[str, BytesIO], name: str, kind: type[np.generic]
+) -> np.ndarray | None:
     return np.frombuffer(files[name].getbuffer(), kind) if name in files else None

@@ -1,4 +1,4 @@
-"""SHA-256 of data files, remembered as long as a file is certainly unchanged."""
+"""SHA-256 of data files, cached as long as a file is certainly unchanged."""
 
 import hashlib
 import os
@@ -11,8 +11,8 @@ from cotrunk.data.tokens.store import read_note, write_note
 from cotrunk.errors import UserError
 
 SETTLED_AFTER = 2_000_000_000
-"""Nanoseconds. File systems note times in steps of up to two seconds; within one, a file can change
-without a trace.
+"""Nanoseconds. File systems record times with a resolution of up to two seconds; within that, a
+file can change without a new timestamp.
 """
 
 Stamp = list[int]
@@ -32,10 +32,9 @@ def _of_rows(source: Source) -> str:
 
 
 def file_digest(path: Path) -> str:
-    """SHA-256 of a file, remembered until its stamp changes.
+    """SHA-256 of a file, cached until its stamp changes.
 
-    The stamp of a file that changed just now, or in the future, is not trusted: such a file is
-    read again each time.
+    A file with a very recent timestamp, or one in the future, is read again each time.
     """
     stamp = stamp_of(path)
     name = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()

@@ -1,4 +1,4 @@
-"""What lies in the cache: folders and notes, written whole and verified when they are read."""
+"""The cache: folders and small JSON notes, written atomically and verified when they are read."""
 
 import json
 import os
@@ -16,8 +16,8 @@ SUMS = "sums.json"
 BLOCK = 1 << 20
 
 Sum = tuple[int, int]
-"""Size and CRC-32: at 4 GB/s it finds any damage a disk can do. No guard against an attacker, who
-could write anything else here as well.
+"""Size and CRC-32, which is fast (4 GB/s) and detects disk errors. It does not protect against an
+attacker, who could write the sums as well.
 """
 
 

@@ -111,7 +111,7 @@ class Tokeniser:
         fresh.clear()
 
     def _plain_words(self, words: list[bytes]) -> Ids:
-        """Words of visible ASCII as one text: its parts are known, and each token has its part."""
+        """Tokenise words of visible ASCII as one text; ``word_ids`` has the part of each token."""
         parts = [1 if word.isalnum() else len(PART.findall(word)) for word in words]
         joined = self.tokenizer.encode(b" ".join(words).decode(), add_special_tokens=False)
         of_part = np.bincount(np.array(joined.word_ids, np.int64))
