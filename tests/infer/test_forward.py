@@ -8,7 +8,7 @@ import torch
 
 from cotrunk.cli.main import main
 from cotrunk.data.tokens.store import cache_folder
-from cotrunk.infer.features import Reading, encode_corpus, encoder_digest
+from cotrunk.infer.features import CorpusEncoding, encode_corpus, encoder_digest
 from cotrunk.infer.forward import Cached, Live
 from cotrunk.learn.stage import Stage
 from cotrunk.model.encoder.dropout import NO_DROPOUT
@@ -126,7 +126,7 @@ def test_two_runs_may_encode_the_same_rows_at_the_same_time(toy):
 
     def encode(on_progress):
         corpus, pair_format = live.corpora["mood"], live.pair_formats["mood"]
-        reading = Reading(stage.network, "mood", corpus, pair_format, live.template)
+        reading = CorpusEncoding(stage.network, "mood", corpus, pair_format, live.template)
         return encode_corpus(reading, "digest", on_progress=on_progress)
 
     def meanwhile(_done) -> None:

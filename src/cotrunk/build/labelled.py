@@ -26,7 +26,7 @@ class LabelledFile:
 
 
 @dataclass(frozen=True)
-class Reading:
+class FileReading:
     """How the tasks read the files: ``sources`` are, by task, the files that have its columns.
 
     ``columns`` are the columns of each file, ``needed`` those that each task reads, whether a file
@@ -51,7 +51,7 @@ def reading_of(
     label: str | None = None,
     skip_bad_rows: bool = False,
     encoding: str | None = None,
-) -> Reading:
+) -> FileReading:
     """Files are read like those of the config, except for ``label`` and ``encoding`` if given.
 
     If a file has labels of several tasks, a row may lack some of them.
@@ -82,7 +82,7 @@ def reading_of(
                 sparse = here.sparse_labels or (several and here.label is not None)
                 found[name].append(replace(here, sparse_labels=sparse))
     errors.refuse()
-    return Reading(
+    return FileReading(
         sources={name: tuple(sources) for name, sources in found.items() if sources},
         columns=columns,
         needed={name: _needed(usual) for name, usual in known.items()},

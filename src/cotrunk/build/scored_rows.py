@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cotrunk.build.corpora import corpora_of, read_corpora
-from cotrunk.build.labelled import LabelledFile, Reading, reading_of
+from cotrunk.build.labelled import FileReading, LabelledFile, reading_of
 from cotrunk.data.reading.encodings import wrong_encoding
 from cotrunk.data.reading.examples import Source
 from cotrunk.data.tokens.cache import Corpus, load_or_hold_corpus
@@ -35,7 +35,7 @@ class ScoredRows:
     corpora: Mapping[str, Corpus]
     files: Mapping[str, Sequence[str]]
     notes: Sequence[str]
-    reading: Reading | None = None
+    reading: FileReading | None = None
 
 
 def refuse_options(
@@ -136,7 +136,7 @@ def rows_of_files(
     return ScoredRows(corpora, places, notes, reading)
 
 
-def _refuse_absent_label(label: str | None, reading: Reading) -> None:
+def _refuse_absent_label(label: str | None, reading: FileReading) -> None:
     wrong = [
         f"{option('label', label)}: {file} has no column {label!r}; "
         f"columns are {', '.join(columns)}{did_you_mean(label, columns)}"
@@ -148,7 +148,7 @@ def _refuse_absent_label(label: str | None, reading: Reading) -> None:
 
 
 def refuse_unused(
-    readings: Iterable[Reading], files: Sequence[LabelledFile], *, asked: Sequence[str]
+    readings: Iterable[FileReading], files: Sequence[LabelledFile], *, asked: Sequence[str]
 ) -> list[str]:
     """Notes on the tasks that no file is for; an error if one was ``asked`` for.
 

@@ -7,7 +7,7 @@ from cotrunk.config.settings import Settings, Train
 from cotrunk.data.batches.samplers import DRAWN, Sampler
 from cotrunk.data.batches.stream import Stream
 from cotrunk.data.tokens.cache import Corpus
-from cotrunk.infer.features import Reading, encode_corpus, encoder_digest, is_encoded
+from cotrunk.infer.features import CorpusEncoding, encode_corpus, encoder_digest, is_encoded
 from cotrunk.infer.forward import Cached, Forward, Live
 from cotrunk.kinds import Loss
 from cotrunk.kinds.task import Task
@@ -161,9 +161,9 @@ def forward_of(
     for task, corpus in corpora.items():
         if network.tasks[task].is_about_tokens:
             continue
-        reading = Reading(network, task, corpus, run.pair_formats[task], run.template)
-        with run.meter.phase("prepare" if is_encoded(reading, encoder) else "encode"):
-            features[task] = encode_corpus(reading, encoder, on_progress=on_progress)
+        encoding = CorpusEncoding(network, task, corpus, run.pair_formats[task], run.template)
+        with run.meter.phase("prepare" if is_encoded(encoding, encoder) else "encode"):
+            features[task] = encode_corpus(encoding, encoder, on_progress=on_progress)
     return Cached(network, features, live, device)
 
 

@@ -1,4 +1,4 @@
-"""Several networks as one system: the union of their tasks, averaged where several have one."""
+"""Several networks as one system: the union of their tasks; a task of several is averaged."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from cotrunk.kinds.task import Task
 
 @dataclass(frozen=True, eq=False)
 class TaskOutputs:
-    """What a run puts out for the rows of a task; ``run`` names it in errors."""
+    """The outputs of a run for the rows of a task; ``run`` is its name in errors."""
 
     run: str
     task: Task

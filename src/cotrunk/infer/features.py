@@ -43,7 +43,7 @@ class Features:
 
 
 @dataclass(frozen=True)
-class Reading:
+class CorpusEncoding:
     """A task's rows, and how they are encoded."""
 
     network: Network
@@ -113,43 +113,43 @@ def encoder_digest(network: Network) -> str:
 
 
 def encode_corpus(
-    reading: Reading, encoder: str, *, on_progress: OnProgress = ignore_progress
+    encoding: CorpusEncoding, encoder: str, *, on_progress: OnProgress = ignore_progress
 ) -> Features:
     """The vectors of a corpus, from the cache if they are there."""
-    folder = _folder(reading, encoder)
+    folder = _folder(encoding, encoder)
     if not is_intact(folder):
         with storing(folder) as beside:
-            _encode(reading, beside, on_progress)
+            _encode(encoding, beside, on_progress)
     vectors = {
-        frozenset(path.stem.split("+")): np.memmap(path, np.float32, mode="r", shape=reading.size)
+        frozenset(path.stem.split("+")): np.memmap(path, np.float32, mode="r", shape=encoding.size)
         for path in sorted(folder.glob(f"*{VECTORS}"))
     }
-    pair_format = reading.pair_format
+    pair_format = encoding.pair_format
     swapped = pair_format.texts == 2 and pair_format.joined and pair_format.swapped
-    return Features(vectors, len(reading.corpus), reading.sides, swapped)
+    return Features(vectors, len(encoding.corpus), encoding.sides, swapped)
 
 
-def is_encoded(reading: Reading, encoder: str) -> bool:
+def is_encoded(encoding: CorpusEncoding, encoder: str) -> bool:
     """Whether the vectors of a corpus are in the cache; they are verified when they are opened."""
-    return _folder(reading, encoder).is_dir()
+    return _folder(encoding, encoder).is_dir()
 
 
-def _folder(reading: Reading, encoder: str) -> Path:
-    return cache_folder() / "features" / reading.digest(encoder)
+def _folder(encoding: CorpusEncoding, encoder: str) -> Path:
+    return cache_folder() / "features" / encoding.digest(encoder)
 
 
-def _encode(reading: Reading, folder: Path, on_progress: OnProgress) -> None:
+def _encode(encoding: CorpusEncoding, folder: Path, on_progress: OnProgress) -> None:
     files: dict[str, np.memmap] = {}
-    rows, done = len(reading.corpus), 0
-    with closing(reading.batches()) as batches:
+    rows, done = len(encoding.corpus), 0
+    with closing(encoding.batches()) as batches:
         for chosen, vectors in batches:
             for name, of_sides in vectors.items():
                 if name not in files:
-                    files[name] = _create(folder / f"{name}{VECTORS}", reading.size)
+                    files[name] = _create(folder / f"{name}{VECTORS}", encoding.size)
                 for side, vector in enumerate(of_sides):
                     files[name][side * rows + chosen] = vector
             done += len(chosen)
-            on_progress(ProgressUpdate(f"encoding {reading.task}", len(chosen), done / rows))
+            on_progress(ProgressUpdate(f"encoding {encoding.task}", len(chosen), done / rows))
     for file in files.values():
         file.flush()
 

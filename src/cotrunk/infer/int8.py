@@ -51,7 +51,7 @@ def to_int8(network: Network) -> None:
     """
     refuse_where_int8_cannot_run(network)
     for layer, read_first in _encoder_layers(network):
-        # For first tokens only, attention uses the weights themselves, which is faster still.
+        # Where only first tokens are read, attention uses the float weights: that is even faster.
         if not read_first:
             layer.attention.add_module("qkv", Int8Linear(layer.attention.qkv))
         layer.attention.add_module("out", Int8Linear(layer.attention.out))

@@ -18,7 +18,7 @@ HEADER = re.compile(r"id \t (\w+) ")
 
 
 def refuse_without_role(tasks: Iterable[Task]) -> None:
-    """The course has tasks about one text's sentiment, and a pair's meaning or similarity."""
+    """The course has only sentiment of a text, and paraphrase and similarity of a pair."""
     for task in tasks:
         if task.texts not in task.labels.minbert_headers:
             raise UserError(f"--format minbert has no task like {task.name}; use csv or jsonl")
@@ -36,7 +36,8 @@ def course_file(task: Task, rows: Iterable[Answered]) -> str:
 def course_name(task: str, file: str, sources: Sources) -> str:
     """``sst-dev-output.csv``: the split of the file that was predicted.
 
-    It is the config's, or a word in the file's name; else the name stands for the split.
+    The split is that of the config, or a word in the file's name; without either, the whole name
+    takes its place.
     """
     stem = "stdin" if file == "-" else re.sub(r"\..*", "", Path(file).name)
     words = re.split(r"[^a-z0-9]+", stem.lower())

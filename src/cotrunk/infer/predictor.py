@@ -68,7 +68,7 @@ class Predictor:
         """The answers of all tasks for each text or pair, in one pass over what the tasks share.
 
         Texts are answered by the tasks that read one text, pairs by those that read pairs. Tasks
-        that read words split a text at spaces, and take a pass of their own.
+        that read words split a text at spaces, and need a separate pass.
         """
         for task in tasks or ():
             _refuse_unknown(task, self.tasks)
@@ -112,7 +112,7 @@ class Predictor:
     def output_rows(
         self, tasks: Sequence[str], rows: Sequence[tuple[Text, ...]]
     ) -> tuple[dict[str, np.ndarray], np.ndarray | None]:
-        """The outputs of several tasks, as of ``answer_rows``, and the words of each row."""
+        """The outputs behind ``answer_rows``, and the number of words of each row, if read."""
         network, template = self.model.network, self.model.template
         words = self.tasks[tasks[0]].labels.reads_words
         read = self.read(rows, words=words)
