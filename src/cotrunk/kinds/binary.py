@@ -40,8 +40,8 @@ LABELS = ("0", "1")
 class Binary(Kind):
     """A target is 0 or 1; the one output is the logit of 1.
 
-    ``classes`` are the words for 0 and 1: labels are these words, or any that are always understood
-    (0 and 1, no and yes, false and true) if these are among them. Answers are given in them.
+    ``classes`` are the words for 0 and 1, which predictions use. If they are standard words (0 and
+    1, no and yes, false and true), labels may be any of those; otherwise only these words.
     """
 
     also_called: ClassVar[tuple[str, ...]] = ("bool", "boolean", "yes-no")
@@ -74,13 +74,13 @@ class Binary(Kind):
 
     @property
     def words(self) -> tuple[Any, ...]:
-        """What answers say for labels 0 and 1."""
+        """The words for labels 0 and 1 in predictions."""
         return self.classes or (0, 1)
 
     @cached_property
-    def _is_usual(self) -> bool:
-        """Whether labels are those that are always understood."""
-        return all(_usual(word) == label for label, word in enumerate(self.classes))
+    def _has_standard_words(self) -> bool:
+        """Whether labels may be any of the standard words."""
+        return all(_standard_label(word) == label for label, word in enumerate(self.classes))
 
     @property
     def outputs(self) -> int:
@@ -91,22 +91,22 @@ class Binary(Kind):
         return self.names[1:]
 
     def reading_key(self) -> list[object]:
-        """The words matter only where they are not always understood."""
-        return Kind.reading_key(replace(self, classes=()) if self._is_usual else self)
+        """Standard words do not affect how labels are read."""
+        return Kind.reading_key(replace(self, classes=()) if self._has_standard_words else self)
 
     def read(self, raw: object) -> tuple[float, ...]:
-        label = _usual(raw) if self._is_usual else self._own(raw)
+        label = _standard_label(raw) if self._has_standard_words else self._own_label(raw)
         if label is None:
             raise ValueError(f"a binary label must be {self._rule}; found {shown(raw)}")
         return (label,)
 
     @property
     def _rule(self) -> str:
-        if self._is_usual:
+        if self._has_standard_words:
             return "0 or 1, no or yes, false or true"
         return " or ".join(map(repr, self.classes))
 
-    def _own(self, raw: object) -> float | None:
+    def _own_label(self, raw: object) -> float | None:
         word = raw.strip() if isinstance(raw, str) else str(raw)
         return float(self.names.index(word)) if word in self.names else None
 
@@ -118,9 +118,9 @@ class Binary(Kind):
         return said, 'check the label column, or set kind = "classes" or "score"'
 
     def worded(self, raw_labels: Iterable[object]) -> Self:
-        """``No`` and ``Yes`` if the first label is one of them; nothing for 0 and 1."""
+        """Predictions are spelled like the first label, as in ``No`` and ``Yes``, or 0 and 1."""
         first = next(iter(raw_labels), None)
-        if self.classes or _usual(first) is None or number_of(first) is not None:
+        if self.classes or _standard_label(first) is None or number_of(first) is not None:
             return self
         if isinstance(first, bool):
             return replace(self, classes=(False, True))
@@ -260,8 +260,8 @@ class Binary(Kind):
         return label if texts == 1 else float(label)
 
 
-def _usual(raw: object) -> float | None:
-    """The label that a word or number means in any file; None if it means none."""
+def _standard_label(raw: object) -> float | None:
+    """The label of a standard word or number; None for anything else."""
     if isinstance(raw, bool):
         return float(raw)
     if isinstance(raw, str) and raw.strip().lower() in WORDS:

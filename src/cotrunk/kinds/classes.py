@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 MOST_CLASSES = 10_000
 LISTED = 20
 NAME = "_name"
-"""Ends the column of an answer with the name of a class, if it is not the label itself."""
+"""Suffix of the column with the name of a predicted class, if that is not the label itself."""
 WHOLE = re.compile(r"0|-?[1-9]\d{0,17}", re.ASCII)
 SMALLEST = sys.float_info.min
-"""Of a probability, so that its logarithm is finite."""
+"""The smallest probability, so that its logarithm is finite."""
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ class Classes(Kind):
         return outcomes.Certainty(sure, self.predict_labels(output[known]) == target[known])
 
     def averaged(self, outputs: Sequence[np.ndarray]) -> np.ndarray:
-        """The logarithm of the mean probabilities, whose softmax they are."""
+        """The logarithm of the mean probabilities: its softmax gives them back."""
         mean_NO = mean_of_seen([outcomes.softmax(output) for output in outputs])
         return np.log(np.maximum(mean_NO, SMALLEST))
 
@@ -208,7 +208,7 @@ class Classes(Kind):
         ]
 
     def _more(self, label: float) -> dict[str, object]:
-        """The name of the class, if files call it otherwise."""
+        """The name of the class, if it differs from its label in files."""
         return {"name": self.spelled(label)} if self.file_labels else {}
 
     def columns(self, task: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Everything there is to say about the answers of a task: all metrics, and each class."""
+"""Detailed scores of a task: all metrics, each class, confusion matrix, calibration."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cotrunk.kinds.units import by_row
 
 @dataclass(frozen=True)
 class Detail:
-    """``constant``: what the metrics are for a constant answer; NaN where that has no value.
+    """``constant``: the metrics of a constant answer; NaN where they are undefined.
 
     ``classes`` is empty, ``confusion`` and ``calibration`` are None for kinds without them.
     """

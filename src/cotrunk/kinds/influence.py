@@ -19,16 +19,17 @@ Scale = Literal["share", "unit", "correlation", "contrast"]
 GROUPS = 200
 """Groups of rows that are left out in turn if a metric has no cheaper way."""
 BLOCK = 4_000_000
-"""Numbers held at once."""
+"""The most numbers held in memory at once."""
 
 
 @dataclass(frozen=True, eq=False)
 class OverRows:
     """A score with the influence of each row, or of each group of rows.
 
-    ``size`` is the number of cases that are right or wrong. It bounds what is known where no row
-    has an influence: if all cases are right, or two runs agree on all of them. ``has_outliers``: a
-    row may have any influence, as in a correlation of values, so few rows may carry the error.
+    ``size`` is the number of cases that are right or wrong. It gives the interval a width where no
+    row has an influence: if all cases are right, or two runs agree on all of them.
+    ``has_outliers``: a row may have any influence, as in a correlation of values, so a few rows may
+    cause most of the error.
     """
 
     value: float

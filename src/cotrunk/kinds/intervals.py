@@ -10,17 +10,19 @@ from cotrunk.kinds.influence import OverRows, Scale
 FEWEST = 4
 """Rows needed for an interval, unless the score is a share of rows."""
 FEW_FOR_JACKKNIFE = 30
-"""Below this a jackknife may miss most of a correlation's error: Fisher's is the least."""
+"""With fewer rows a jackknife may miss most of a correlation's error, so that Fisher's standard
+error is used as the minimum.
+"""
 
 
 def standard_error(influence: np.ndarray) -> float:
-    """Of the mean of the influences; they are centred."""
+    """The standard error of the mean of the influences, which are centred."""
     rows = len(influence)
     return math.sqrt(float(influence @ influence) / (rows * (rows - 1))) if rows > 1 else math.nan
 
 
 def normal_quantile(confidence: float) -> float:
-    """So many standard errors to each side hold the share ``confidence``."""
+    """How many standard errors to each side cover the share ``confidence`` of a normal."""
     from scipy.special import ndtri  # scipy.stats takes most of a second to import
 
     return float(ndtri((1 + confidence) / 2))
@@ -73,7 +75,7 @@ def least_error(correlation: float, rows: int) -> float:
 def around(
     value: float, error: float, *, scale: Scale, quantile: float, skewness: float = 0.0
 ) -> tuple[float, float]:
-    """So many standard errors to each side, on a scale that has no limits; inside 0..1 or -1..1."""
+    """``quantile`` standard errors to each side on an unbounded scale, mapped to 0..1 or -1..1."""
     if scale == "correlation":
         middle, error = math.atanh(value), error / (1 - value**2)
         below, above = _sides(quantile, skewness)
@@ -82,7 +84,7 @@ def around(
 
 
 def skewness(influence: np.ndarray, error: float) -> float:
-    """Of a score with this standard error, if the influences alone make it skewed."""
+    """The skewness of a score with this standard error, estimated from its influences."""
     third = float((influence**3).sum()) / len(influence) ** 3
     return third / error**3 if error else 0.0
 
@@ -104,7 +106,7 @@ def _sides(quantile: float, skewness: float) -> tuple[float, float]:
 
 
 def _independent(score: OverRows) -> float:
-    """The rows of which a share of this value would have the same standard error."""
+    """The number of independent rows at which a share of this value has this standard error."""
     spread = float(score.influence @ score.influence) / score.rows**2
     if not spread or not 0 < score.value < 1:
         return score.size

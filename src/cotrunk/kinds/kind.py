@@ -39,7 +39,7 @@ class Answer:
 
 
 class LabelError(ValueError):
-    """A wrong label that needs another fix than most."""
+    """A wrong label with a fix of its own, instead of the usual one."""
 
     def __init__(self, reason: str, *, fix: str = "") -> None:
         super().__init__(reason)
@@ -90,7 +90,7 @@ class Kind:
     """How many directed divergences ``divergence`` sums."""
     change_is: ClassVar[Literal["share", "distance"]] = "share"
     activation: ClassVar[Literal["softmax", "sigmoid", "none"]] = "none"
-    """The function of ``probabilities``, for other programs."""
+    """The function that ``probabilities`` applies, for exports."""
     drawn_as: ClassVar[DrawnAs] = "bars"
     minbert_headers: ClassVar[Mapping[int, str]] = {}
     """The course's header by the number of texts: CFIMDB is binary, but about sentiment."""
@@ -109,7 +109,7 @@ class Kind:
 
     @property
     def output_names(self) -> tuple[str, ...]:
-        """What each output stands for, for other programs."""
+        """What each output stands for, for exports."""
         return tuple(map(str, range(self.outputs)))
 
     @property
@@ -147,14 +147,14 @@ class Kind:
         return raw is None or (isinstance(raw, str) and (not raw or raw.isspace()))
 
     def no_label_fits(self, held: Sequence[object]) -> tuple[str, str] | None:  # noqa: ARG002
-        """What to say of a file in which no label can be read, and the fix; None: the rule says it.
+        """The message and fix for a file in which no label can be read; None: the usual ones.
 
         ``held`` are its distinct labels, or the first thousand of them.
         """
         return None
 
     def strata(self, targets: Sequence[tuple[float, ...]]) -> Sequence[int]:
-        """A number for each target; a split of the rows gives every number its share."""
+        """The stratum of each target, as a number: splits of the rows are stratified by it."""
         number = {target: index for index, target in enumerate(sorted(set(targets)))}
         return [number[target] for target in targets]
 
@@ -167,11 +167,11 @@ class Kind:
         return self
 
     def scaled_to(self, target: np.ndarray) -> Self:  # noqa: ARG002
-        """The kind with a loss in the scale of the train targets; a network does not need it."""
+        """The kind with its loss scaled to the train targets; only training needs it."""
         return self
 
     def worded(self, raw_labels: Iterable[object]) -> Self:  # noqa: ARG002
-        """The kind with the words of the training file for its labels, to answer in them."""
+        """The kind with the words of the training file for its labels, for its predictions."""
         return self
 
     def bound(self, vocabulary: Vocabulary) -> Kind:  # noqa: ARG002
@@ -247,7 +247,7 @@ class Kind:
         return self.metrics()[self.metric].value(predicted, gold)
 
     def further_metrics(self) -> Mapping[str, Metric]:
-        """Those that are shown in detail, but cannot be chosen: they have no bounds."""
+        """Metrics that are shown in detail, but cannot be chosen because they are unbounded."""
         return {}
 
     def per_class(self, predicted: np.ndarray, gold: np.ndarray) -> dict[str, float]:  # noqa: ARG002
@@ -301,7 +301,7 @@ class Kind:
         return [labels[counts.argmax()]]
 
     def thresholds(self) -> dict[str, float]:
-        """The probability above which each class is given; empty if the most probable one is."""
+        """The probability above which a class is predicted; empty if the most probable one is."""
         return {}
 
     @property
@@ -334,7 +334,7 @@ class Kind:
         raise NotImplementedError
 
     def confusion(self, output: np.ndarray, target: np.ndarray) -> Confusion | None:  # noqa: ARG002
-        """Answers against gold labels; None if labels cannot be told apart."""
+        """Predictions against gold labels; None if the kind has no such table."""
         return None
 
     def certainty(self, output: np.ndarray, target: np.ndarray) -> Certainty | None:  # noqa: ARG002
@@ -346,10 +346,10 @@ class Kind:
         return float(np.mean(self.predict_labels(one) != self.predict_labels(other)))
 
     def averaged(self, outputs: Sequence[np.ndarray]) -> np.ndarray:
-        """The outputs of several networks for the same units as those of one, by their mean.
+        """The mean of the outputs of several networks for the same units.
 
-        Kinds with probabilities take the mean of those. A unit that some networks cannot see,
-        because they read fewer tokens, has the mean of the others.
+        Kinds with probabilities average those. A unit that some networks cannot see, because they
+        read fewer tokens, has the mean of the others.
         """
         return mean_of_seen(outputs)
 

@@ -33,9 +33,9 @@ class Metric:
     """``statistic`` is computed over rows, and for each leading index.
 
     Correlations are in -1..1, other metrics in 0..1. ``is_share``: a share of correct rows.
-    ``influence``: None: left to the jackknife over groups of rows, which suits any metric.
-    ``size``: how many cases are right or wrong; None: the rows. ``has_outliers``: a single row
-    may have any influence.
+    ``influence`` None: use the jackknife over groups of rows, which works for any metric.
+    ``size``: how many cases are right or wrong; None: the number of rows. ``has_outliers``: a
+    single row may have any influence.
     """
 
     name: str
@@ -80,8 +80,8 @@ class Score:
 
     ``more`` has all metrics of the kind. ``unit`` is the score mapped to 0..1, as in ``official``;
     None: the task does not count in the overall score. ``baseline`` is the score of a constant
-    answer, if it has one. ``thresholds``: the probability above which a class is given, where that
-    is how answers are chosen. ``masked_tokens``: how many were predicted; None: rows are scored.
+    answer, if it has one. ``thresholds``: the probability above which a class is predicted, if the
+    kind has thresholds. ``masked_tokens``: how many were predicted; None: rows are scored.
     """
 
     metric: str
@@ -199,12 +199,12 @@ def positive_f1(predicted: np.ndarray, gold: np.ndarray) -> np.ndarray:
 
 
 def no_cases(predicted: np.ndarray, gold: np.ndarray) -> np.ndarray:  # noqa: ARG001
-    """Scores are more or less close: no row is just right or wrong."""
+    """Infinite: a numeric score is more or less close, not right or wrong."""
     return np.array(np.inf)
 
 
 def influence_on_f1(predicted: np.ndarray, gold: np.ndarray) -> np.ndarray:
-    """Of label 1, or of the (row, class) decisions of sets."""
+    """On the F1 of label 1, or of the (row, class) decisions of sets."""
     return jackknife(_row_counts(predicted, gold), lambda sums: f1_of_counts(*_last_axis(sums)))
 
 

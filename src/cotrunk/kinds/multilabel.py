@@ -148,9 +148,10 @@ class Multilabel(Kind):
         return dict(zip(self.names, f1_of_sets(predicted, gold).tolist(), strict=True))
 
     def baselines(self, target: np.ndarray) -> dict[str, float]:
-        """The best of always giving the same classes, which are the most common ones.
+        """The best scores of always predicting the same classes.
 
-        All of them for macro-F1, to which each adds 2 count / (rows + count).
+        For micro-F1 these are the most common ones; for macro-F1 all of them, because each adds
+        2 count / (rows + count).
         """
         gold = self.shaped(target)
         if not len(gold):
@@ -210,7 +211,7 @@ class Multilabel(Kind):
         return outcomes.of_sets(self.predict_labels(output), self.shaped(target), self.names)
 
     def certainty(self, output: np.ndarray, target: np.ndarray) -> outcomes.Certainty:
-        """Of every decision about a class."""
+        """One entry for every (row, class) decision."""
         known = np.isfinite(output).all(axis=1)
         predicted = self.predict_labels(output[known])
         sure = outcomes.sigmoid(output[known] * np.where(predicted == 1, 1, -1))

@@ -1,4 +1,4 @@
-"""Which answers a model gave for which gold labels, how often right, and how sure of them."""
+"""Predictions against gold labels: confusion matrices, scores of each class, confidence."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Literal
 from cotrunk import late_numpy as np
 
 MOST = 20
-"""Classes that are told apart, so that a table stays readable."""
+"""The most classes in a table, so that it stays readable."""
 OTHERS = "all others"
 DrawnAs = Literal["bars", "probability", "gauge", "chips", "words"]
-"""What a page shows of an answer; ``bars`` are the probabilities."""
+"""How a page draws an answer; ``bars`` are the probabilities."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +27,7 @@ class Confusion:
 
 @dataclass(frozen=True, eq=False)
 class Certainty:
-    """``confidence``: the probability a model gave to its answer; ``right``: whether it was so."""
+    """``confidence``: the probability of the predicted label; ``right``: whether it was correct."""
 
     confidence: np.ndarray
     right: np.ndarray

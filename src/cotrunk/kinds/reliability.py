@@ -1,4 +1,4 @@
-"""Whether answers are as often right as the network is sure of them."""
+"""Calibration: whether answers are right as often as their probabilities say."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Bin:
 class Reliability:
     """``error``: the expected calibration error (Guo et al. 2017), over bins of equal width.
 
-    ``by_chance``: the error that a perfectly calibrated network would show on as many rows in 95 %
-    of the cases at most; smaller errors prove nothing.
+    ``by_chance``: the 95 % quantile of the error that a perfectly calibrated network shows on as
+    many rows; a smaller error may be chance.
     """
 
     bins: tuple[Bin, ...]

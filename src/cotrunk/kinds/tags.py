@@ -142,7 +142,7 @@ class Tags(Kind):
         return self.classes == FROM_TRAIN
 
     def fitted(self, raw_labels: Iterable[object]) -> Self:
-        """The tags that occur; B- and I- of every type, because other files may have the other.
+        """The tags that occur, with both B- and I- of every type: other files may have the other.
 
         Single invalid labels and tags are left to ``read``, which reports where they are.
         """
@@ -267,14 +267,14 @@ class Tags(Kind):
         return [self.label_name(label) for label in by_row(label_N, counts)]
 
     def baselines(self, target: np.ndarray) -> dict[str, float]:
-        """Of always predicting the most common tag, which finds no entity."""
+        """The scores of always predicting the most common tag, which finds no entity."""
         entities = () if self.scheme == "plain" else ("entity-f1", "precision", "recall")
         return self.word.baselines(target) | dict.fromkeys(entities, 0.0)
 
     def class_scores(
         self, output: np.ndarray, target: np.ndarray, *, counts: np.ndarray | None = None
     ) -> Sequence[outcomes.ClassScore]:
-        """Of each type of entity or, under scheme ``plain``, of each tag."""
+        """The scores of each type of entity or, under scheme ``plain``, of each tag."""
         assert counts is not None
         predicted_N = self._predicted(output)
         if self.scheme == "plain":
@@ -293,11 +293,11 @@ class Tags(Kind):
         return mean_by_row(np.where(np.isnan(error_N), wrong_N, error_N), counts)
 
     def confusion(self, output: np.ndarray, target: np.ndarray) -> outcomes.Confusion:
-        """Of the tags of words."""
+        """Counts single tags, not entities."""
         return outcomes.of_classes(self.predict_labels(output), target, self.names)
 
     def certainty(self, output: np.ndarray, target: np.ndarray) -> outcomes.Certainty:
-        """Of every word that was not truncated."""
+        """One entry for every word that was not truncated."""
         return self.word.certainty(output, target)
 
     def label_name(self, label: Any) -> list[str | None]:

@@ -1,4 +1,4 @@
-"""Decision thresholds: the probability above which a label is given."""
+"""Decision thresholds: the probability above which a label is predicted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def check_threshold(given: object) -> None:
 
 
 def chosen(given: Threshold | tuple[float, ...]) -> float | tuple[float, ...]:
-    """The threshold to use; what is left to the dev rows is 0.5 until it is chosen."""
+    """The threshold to use; ``dev-f1`` is 0.5 until one is chosen on the dev rows."""
     return EVEN if isinstance(given, str) else given
 
 
@@ -55,12 +55,12 @@ def best_for_f1(logits: np.ndarray, gold: np.ndarray) -> float:
 
 
 def mean_thresholds(each: Iterable[Mapping[str, float]]) -> tuple[float, ...]:
-    """Of each class over several networks, for the mean of their probabilities."""
+    """The mean threshold of each class over networks whose probabilities are averaged."""
     return tuple(map(fmean, zip(*(one.values() for one in each), strict=True)))
 
 
 def threshold_line(thresholds: Mapping[str, float]) -> str:
-    """Above which probability a class is given; empty if that is 0.5 for all."""
+    """Above which probability a class is predicted; empty if that is 0.5 for all."""
     values = set(thresholds.values())
     if values <= {EVEN}:
         return ""

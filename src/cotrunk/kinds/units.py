@@ -24,7 +24,7 @@ def mean_by_row(values: np.ndarray, counts: np.ndarray | None) -> np.ndarray:
 
 
 def mean_of_seen(outputs: Sequence[np.ndarray]) -> np.ndarray:
-    """The mean of several outputs without those that are all NaN for a unit."""
+    """The mean of several outputs, without those that are NaN for the whole unit."""
     stacked = np.stack([output.astype(np.float64) for output in outputs])
     seen = ~np.isnan(stacked).all(axis=-1, keepdims=True)
     total = np.where(seen, stacked, 0.0).sum(axis=0)
