@@ -19,7 +19,7 @@ from cotrunk.model.encoder.dropout import NO_DROPOUT, DropoutStream
 from cotrunk.model.encoder.embeddings import Embeddings
 from cotrunk.model.encoder.layer import Layer
 from cotrunk.model.encoder.shape import linear_maps, named, shape_from_config, tensor_sizes
-from cotrunk.model.sharing.low_rank import LowRank, Pair
+from cotrunk.model.sharing.low_rank import LowRank, LowRankPair
 from cotrunk.model.sharing.low_rank_plan import low_rank_size
 from cotrunk.model.sharing.merge import merge
 from cotrunk.model.sharing.network import pool_tokens
@@ -76,7 +76,7 @@ def published(family: str, depth: int, name: str) -> str:
     return table["layers.{}.attention.qkv"][EVERY.index(name)].format(depth)
 
 
-def with_peft(family: str, made: Sequence[LowRank]) -> tuple[nn.Module, dict[str, Pair]]:
+def with_peft(family: str, made: Sequence[LowRank]) -> tuple[nn.Module, dict[str, LowRankPair]]:
     """The published model with the same adapters, and ours by the name of peft's module."""
     pairs = {
         published(family, depth, name): pair

@@ -59,7 +59,7 @@ def load_model(
     tasks = tasks_of(settings, kinds)
     tasks = bound_tasks(tasks, tokenizer, vocabulary=shape.vocabulary)
     heads, tensors = head_plans(settings, tasks), checkpoint.tensors("model")
-    plan = plan_of(settings, shape, tasks, heads).trained_before(
+    plan = plan_of(settings, shape, tasks, heads).with_saved_places(
         list(tensors), more=new_places(extensions.places, shape, tasks, heads)
     )
     with torch.device("meta"):  # allocates nothing: a wrong shape could need too much memory

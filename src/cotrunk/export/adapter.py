@@ -8,7 +8,7 @@ from torch import Tensor
 from cotrunk.errors import UserError
 from cotrunk.files import write_whole
 from cotrunk.model.encoder.shape import LinearMap, Shape
-from cotrunk.model.sharing.low_rank import LowRank, Pair
+from cotrunk.model.sharing.low_rank import LowRank, LowRankPair
 from cotrunk.model.sharing.network import Network
 from cotrunk.model.weights.rename import TABLES
 from cotrunk.runs.checkpoint import to_json
@@ -27,14 +27,14 @@ MODULES: dict[LinearMap, tuple[str, int]] = {
 
 def write_adapter(network: Network, task: str, folder: Path) -> None:
     """The adapters of a task as a folder that ``peft`` opens on the model beside it."""
-    pairs: dict[str, Pair] = {}
+    pairs: dict[str, LowRankPair] = {}
     scale = dropout = 0.0
     for place in network.plan.acting("inside"):
         adapter = network.owned[place.name].copy_of(task)
         assert isinstance(adapter, LowRank)
         scale, dropout = adapter.scale, adapter.dropout
         for name, pair in adapter.items():
-            assert isinstance(pair, Pair)
+            assert isinstance(pair, LowRankPair)
             pairs[_module(network.shape, place.depth or 0, name)] = pair  # type: ignore[arg-type]
     rank = len(next(iter(pairs.values())).A)
     config = {
@@ -64,7 +64,7 @@ def _module(shape: Shape, depth: int, name: LinearMap) -> str:
     return f"{shape.family}.{module.format(depth)}"
 
 
-def _tensors(pairs: dict[str, Pair]) -> dict[str, Tensor]:
+def _tensors(pairs: dict[str, LowRankPair]) -> dict[str, Tensor]:
     return {
         f"base_model.model.{module}.{part}.weight": tensor.detach().cpu().contiguous()
         for module, pair in pairs.items()

@@ -17,7 +17,7 @@ from cotrunk.model.encoder.embeddings import Embeddings
 from cotrunk.model.encoder.layer import Layer
 from cotrunk.model.encoder.shape import LinearMap
 from cotrunk.model.head_plan import Pooling
-from cotrunk.model.sharing.low_rank import LowRank, Pair
+from cotrunk.model.sharing.low_rank import LowRank, LowRankPair
 from cotrunk.model.sharing.merge import merge
 from cotrunk.model.sharing.neck import NeckLayer
 from cotrunk.model.sharing.network import FIRST_ONLY, Network
@@ -224,8 +224,8 @@ class _Delta:
         return g.add("Add", out, product)
 
 
-def _pair(module: nn.Module) -> Pair:
-    assert isinstance(module, Pair)
+def _pair(module: nn.Module) -> LowRankPair:
+    assert isinstance(module, LowRankPair)
     return module
 
 

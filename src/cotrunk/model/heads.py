@@ -14,8 +14,8 @@ from cotrunk.model.head_plan import HeadPlan, Pair, layer_sizes
 
 
 @dataclass(frozen=True)
-class Answer:
-    """A head's outputs for each row or site; ``hidden_RF`` is the input of its last layer."""
+class HeadOutput:
+    """The output of a head for each row or site; ``hidden_RF`` is the input of its last layer."""
 
     logit_RO: Tensor
     hidden_RF: Tensor
@@ -67,7 +67,7 @@ class Head(nn.Module):
 
     def forward(
         self, vectors: Sequence[Tensor], reads: Sequence[Tensor], masks: DropoutStream
-    ) -> Answer:
+    ) -> HeadOutput:
         """``vectors``: one per row, or the two of a pair encoded separately."""
         vectors = [masks.drop(v_RD, self.plan.dropout) for v_RD in vectors]
         if self.project is not None:
@@ -85,14 +85,14 @@ class Head(nn.Module):
         logit_RO = self.layers[-1](x_RF)
         if self.plan.activate_last:
             logit_RO = activate(logit_RO)
-        return Answer(masks.drop(logit_RO, self.plan.output_dropout), x_RF)
+        return HeadOutput(masks.drop(logit_RO, self.plan.output_dropout), x_RF)
 
-    def _cosine(self, u_RD: Tensor, v_RD: Tensor) -> Answer:
+    def _cosine(self, u_RD: Tensor, v_RD: Tensor) -> HeadOutput:
         cosine_R = F.cosine_similarity(u_RD, v_RD, dim=1)
         span = self.task.labels.span
         assert span is not None, "a cosine head needs the label range"
         score_RO = scale_cosine(self.plan.cosine, cosine_R, span)[:, None]
-        return Answer(score_RO, torch.cat([u_RD, v_RD], dim=1))
+        return HeadOutput(score_RO, torch.cat([u_RD, v_RD], dim=1))
 
 
 class SourceAttention(nn.Module):

@@ -43,7 +43,7 @@ def attend(
             x_TD, weight = deltas.fold(QKV, x_TD, weight, masks)
         return _attend_first(x_TD, weight, qkv.bias, text, masks, heads, dropout)
     qkv_TD = added(deltas, QKV, x_TD, qkv(x_TD), masks)
-    if masks.silent and not torch.is_grad_enabled():
+    if masks.disabled and not torch.is_grad_enabled():
         return _attend_once(qkv_TD, text, heads)
     out: Tensor = _Attend.apply(qkv_TD, text, masks, heads, dropout)  # type: ignore[no-untyped-call]
     return out

@@ -12,8 +12,8 @@ class DropoutStream:
 
     def __init__(self, *key: int, device: torch.device | None = None) -> None:
         self.device = device or torch.device("cpu")
-        self.silent = not key
-        if self.silent:
+        self.disabled = not key
+        if self.disabled:
             return
         seed = np.random.SeedSequence(key)
         if self.device.type == "cpu":
@@ -23,11 +23,11 @@ class DropoutStream:
             self.generator.manual_seed(int(seed.generate_state(1, np.uint64)[0] >> np.uint64(1)))
 
     def drop(self, x: Tensor, rate: float) -> Tensor:
-        return x if self.silent or rate == 0 else x * self.mask(x.shape, rate)
+        return x if self.disabled or rate == 0 else x * self.mask(x.shape, rate)
 
     def add(self, x: Tensor, y: Tensor, rate: float) -> Tensor:
         """``x + drop(y)`` in one pass."""
-        if self.silent or rate == 0:
+        if self.disabled or rate == 0:
             return x + y
         return torch.addcmul(x, y, self.mask(y.shape, rate))
 

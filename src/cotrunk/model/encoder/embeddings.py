@@ -17,8 +17,8 @@ def look_up(table: Tensor, row_T: Tensor) -> Tensor:
 
 
 def _table(rows: int, width: int) -> nn.Embedding:
-    """At zero. Drawing normal numbers without memory, on the meta device, imports torch's compiler;
-    values are loaded or drawn later.
+    """A table of zeros, whose values are loaded or drawn later. The initial values of
+    ``nn.Embedding`` are normal numbers; drawing them on the meta device imports torch's compiler.
     """
     return nn.Embedding.from_pretrained(torch.zeros(rows, width), freeze=False)
 

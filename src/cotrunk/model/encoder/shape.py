@@ -220,7 +220,7 @@ def embeddings_sizes(shape: Shape) -> dict[str, Size]:
 
 
 def layer_sizes(shape: Shape) -> dict[str, Size]:
-    """Of one layer; query, key and value projections are stacked in one matrix."""
+    """The tensors of one layer; query, key and value projections are stacked in one matrix."""
     return {
         **_linear("attention.qkv", shape.width, 3 * shape.width),
         **_linear("attention.out", shape.width, shape.width),
@@ -250,7 +250,7 @@ def pooler_sizes(shape: Shape) -> dict[str, Size]:
 
 
 def masked_head_sizes(shape: Shape) -> dict[str, Size]:
-    """Of the head that predicts masked words, without the word table."""
+    """The tensors of the head that predicts masked words, without the word table."""
     return {
         **_linear("dense", shape.width, shape.width),
         **_norm("norm", shape.width),

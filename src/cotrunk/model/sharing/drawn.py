@@ -1,4 +1,4 @@
-"""A plan drawn with characters."""
+"""A plan drawn as text."""
 
 from collections.abc import Mapping, Sequence
 

@@ -10,9 +10,10 @@ from cotrunk.model.sharing.plan import Plan
 
 @dataclass(frozen=True)
 class Box:
-    """Adjacent tasks that share a copy; tasks without one, as of an unused pooler, are not owned.
+    """Adjacent tasks that share a copy; ``owned`` is False for tasks without one.
 
-    ``mark`` is the letter of a group whose tasks are not all adjacent, else "".
+    For example, not every task uses the pooler. ``mark`` is the letter of a group whose tasks are
+    not all adjacent, else "".
     """
 
     tasks: tuple[str, ...]

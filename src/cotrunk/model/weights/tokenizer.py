@@ -56,7 +56,7 @@ def read_tokenizer(file: Path, *, vocabulary: int) -> Tokenizer:
     ``vocabulary``: the number of the encoder's word embeddings.
     """
     content = read_bounded(file, MOST_TOKENIZER_BYTES)
-    _refuse_endless(content, str(file), vocabulary)
+    _refuse_oversized(content, str(file), vocabulary)
     readers: dict[str, Callable[[bytes], Tokenizer]] = {
         "tokenizer.json": _from_json,
         "vocab.txt": partial(_word_piece, file.parent),
@@ -68,12 +68,12 @@ def read_tokenizer(file: Path, *, vocabulary: int) -> Tokenizer:
 def tokenizer_from(document: object, place: str, *, vocabulary: int) -> Tokenizer:
     """The tokenizer of a parsed tokenizer.json, checked; ``place`` names that file in errors."""
     content = json.dumps(document).encode()
-    _refuse_endless(content, place, vocabulary)
+    _refuse_oversized(content, place, vocabulary)
     return _checked(partial(_from_json, content), place, vocabulary)
 
 
-def _refuse_endless(content: bytes, place: str, vocabulary: int) -> None:
-    """Before it is parsed, which would take a minute: a token has at most seven commas."""
+def _refuse_oversized(content: bytes, place: str, vocabulary: int) -> None:
+    """Checked before parsing, which would take a minute: a token has at most seven commas."""
     entries = content.count(b",") // 8
     if entries > vocabulary + MORE_ENTRIES:
         raise UserError(
