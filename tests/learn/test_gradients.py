@@ -296,20 +296,20 @@ def test_lengths_are_those_of_the_last_block_that_all_tasks_move(plan, place):
     network = tiny(plan)
     surgery = surgery_of(network, "pcgrad")
     after_surgery(network, surgery, one_turn_each())
-    assert list(surgery.lengths) == NAMES
-    for task, length in surgery.lengths.items():
+    assert list(surgery.norms) == NAMES
+    for task, length in surgery.norms.items():
         grads = plain(network, [(task, 0)])
         own = [g for n, g in grads.items() if network.places_of()[n].name == place]
         assert length == pytest.approx(torch.cat([g.flatten() for g in own]).norm().item())
     after_surgery(network, surgery, [("a", 0), ("c", 0)])
-    assert list(surgery.lengths) == ["a", "c"]
+    assert list(surgery.norms) == ["a", "c"]
 
 
 def test_there_are_no_lengths_where_the_tasks_of_a_step_share_nothing():
     network = tiny("(a+b)2")
     surgery = surgery_of(network)
     after_surgery(network, surgery, one_turn_each())
-    assert surgery.lengths == {}
+    assert surgery.norms == {}
 
 
 def test_a_head_that_is_read_with_its_gradient_is_shared():
@@ -379,7 +379,7 @@ def test_a_gradient_that_is_not_finite_is_handed_on_and_not_remembered(method, b
     after = {unit: state["target"] for unit, state in surgery.state.items()}
     assert_close(after, before, rtol=0, atol=0)
     assert all(set(pairs) == {"a|c"} for pairs in conflicts.values())
-    assert surgery.lengths == {}
+    assert surgery.norms == {}
 
 
 def test_frozen_parameters_are_in_no_block():

@@ -11,7 +11,7 @@ from cotrunk.kinds.binary import Binary
 from cotrunk.kinds.classes import Classes
 from cotrunk.kinds.score import Scores
 from cotrunk.kinds.task import Task
-from cotrunk.learn.regularize import REGULARIZERS, regularizer, worst_nudge
+from cotrunk.learn.regularize import REGULARIZERS, regularizer, worst_perturbation
 from cotrunk.model.encoder.dropout import DropoutStream
 from cotrunk.model.encoder.shape import Shape
 from cotrunk.model.head_plan import HeadPlan
@@ -160,10 +160,10 @@ def test_the_first_pass_drops_what_a_pass_without_smoothing_drops():
 def test_the_ascent_finds_a_worse_nudge_than_chance_within_the_ball(task, plan):
     run, radius = Run(task, plan=plan), 0.01
     clean = run().detach()
-    nudge = worst_nudge(task, run, clean, random(), radius=radius)
+    perturbation = worst_perturbation(task, run, clean, random(), radius=radius)
     zero = torch.zeros(len(run.text.token_T), 8, dtype=torch.float64)
-    assert nudge(zero).abs().max() <= radius
-    worst = task.labels.divergence(clean, run(0, nudge)).mean()
+    assert perturbation(zero).abs().max() <= radius
+    worst = task.labels.divergence(clean, run(0, perturbation)).mean()
     for seed in range(20):
         sign = radius * torch.randn(zero.shape, generator=random(seed)).sign().double()
         chance = task.labels.divergence(clean, run(0, lambda x_TD, by=sign: x_TD + by)).mean()
@@ -175,8 +175,8 @@ def test_the_strength_of_smart_is_the_papers_lambda(task):
     """Jiang et al. (2020): both ways of the divergence, or the squared difference, x lambda."""
     run = Run(task)
     clean = run()
-    nudge = worst_nudge(task, run, clean.detach(), random(), radius=0.05)
-    one, other = divergences(task, clean, run(0, nudge))
+    perturbation = worst_perturbation(task, run, clean.detach(), random(), radius=0.05)
+    one, other = divergences(task, clean, run(0, perturbation))
     apart = one if task.name == "sts" else one + other
     found = run.loss("smart", strength=3, radius=0.05) - run.criterion(clean)
     assert_close(found.item(), 3 * apart, rtol=1e-6, atol=0)
@@ -186,8 +186,8 @@ def test_the_strength_of_smart_is_the_papers_lambda(task):
 def test_smart_adds_the_disagreement_with_the_worst_nudge_alone(task):
     run = Run(task)
     clean = run()
-    nudge = worst_nudge(task, run, clean.detach(), random(), radius=0.05)
-    expected = run.criterion(clean) + 3 * task.labels.divergence(clean, run(0, nudge)).mean()
+    perturbation = worst_perturbation(task, run, clean.detach(), random(), radius=0.05)
+    expected = run.criterion(clean) + 3 * task.labels.divergence(clean, run(0, perturbation)).mean()
     assert_close(run.loss("smart", strength=3, radius=0.05), expected, rtol=0, atol=0)
     assert run.loss("smart") > run.criterion(clean)
     assert set(run.calls) == {0}
@@ -195,7 +195,7 @@ def test_smart_adds_the_disagreement_with_the_worst_nudge_alone(task):
 
 def test_the_search_for_a_nudge_leaves_no_gradient_in_the_network():
     run = Run(TASKS[0])
-    worst_nudge(TASKS[0], run, run().detach(), random(), radius=0.01)
+    worst_perturbation(TASKS[0], run, run().detach(), random(), radius=0.01)
     assert all(parameter.grad is None for parameter in run.network.parameters())
 
 
@@ -226,8 +226,8 @@ def test_smoothing_makes_answers_steadier(method):
         clean = run().detach()
         if method == "r-drop":
             return TASKS[2].labels.divergence(clean, run(1)).mean()
-        nudge = worst_nudge(TASKS[2], run, clean, random(), radius=0.05)
-        return TASKS[2].labels.divergence(clean, run(0, nudge)).mean()
+        perturbation = worst_perturbation(TASKS[2], run, clean, random(), radius=0.05)
+        return TASKS[2].labels.divergence(clean, run(0, perturbation)).mean()
 
     options = {"radius": 0.05} if method == "smart" else {}
     assert ends_at(method, strength=5.0, **options) < ends_at("none")

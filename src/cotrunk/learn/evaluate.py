@@ -52,7 +52,7 @@ def evaluate(run: Run, stage: Stage, progress: Progress) -> Evaluated:
 
 
 def save_again(run: Run, stage: Stage, progress: Progress) -> None:
-    """Save lost networks from the weights of a checkpoint; they become what they were."""
+    """Save lost networks again, from the checkpoint of the step at which they were saved."""
     if run.save_again:
         outputs = outputs_on(stage.dev_forward, run.dev, on_progress=run.on_progress_or_stop)
         chosen = chosen_on_dev(run, outputs)
@@ -125,7 +125,7 @@ def keep_evaluated(
 
 
 def _documents(run: Run, chosen: Chosen) -> dict[str, Any]:
-    """Those of the run; its settings have the values that were chosen on the dev rows."""
+    """The documents of the run; its settings have the values chosen on the dev rows."""
     documents: dict[str, Any] = dict(run.documents)
     if chosen:
         settings = documents["settings"]
@@ -159,7 +159,7 @@ def _network_tensors(run: Run) -> dict[str, dict[str, torch.Tensor]]:
 
 
 def _newly_best(progress: Progress, scores: Mapping[str, Score]) -> list[str]:
-    """The tasks with a new best score; counts the evaluations since the best of the others."""
+    """The tasks with a new best score; for the others, counts the evaluations since theirs."""
     best = []
     for task, found in scores.items():
         if found.score > progress.task_best.get(task, -math.inf):

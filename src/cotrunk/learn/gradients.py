@@ -44,7 +44,7 @@ def blocks_of(
 class Surgery:
     """Collects the tasks' gradients of a step, then combines them.
 
-    Private parameters are left alone. Gradients are stashed microbatch by microbatch. ``lengths``
+    Private parameters are left alone. Gradients are stashed microbatch by microbatch. ``norms``
     are the norms of the last step's gradients in the last block that all of its tasks update.
     """
 
@@ -61,7 +61,7 @@ class Surgery:
         self.seed, self.scope = seed, scope
         self.held: dict[str, dict[nn.Parameter, Tensor]] = {}
         self.state: dict[str, State] = {}
-        self.lengths: dict[str, float] = {}
+        self.norms: dict[str, float] = {}
 
     def stash(self, task: str) -> None:
         """Move one task's gradient out of the shared parameters, adding to what it has so far."""
@@ -78,7 +78,7 @@ class Surgery:
         conflicts: Conflicts = {}
         random = generator(self.seed, f"surgery {step}")
         gramians = {block: self._gramian(block) for block in self.blocks}
-        self.lengths = self._lengths(gramians)
+        self.norms = self._norms(gramians)
         for unit, blocks in self._units().items():
             tasks = [task for task in self._present(blocks[0]) if self._moves(task, blocks)]
             chosen = [self._present(blocks[0]).index(task) for task in tasks]
@@ -87,7 +87,7 @@ class Surgery:
             gramian = torch.stack([gramians[b][chosen][:, chosen] for b in blocks]).sum(0)
             weights = self._weigh(f"{unit}/{'+'.join(tasks)}", gramian, random)
             for block in blocks:
-                self._put(block, tasks, weights)
+                self._set_gradients(block, tasks, weights)
                 if len(tasks) > 1:
                     cosines = _cosines(gramians[block][chosen][:, chosen], tasks)
                     conflicts.setdefault(block.place, {}).update(cosines)
@@ -105,11 +105,11 @@ class Surgery:
             self.state[key] = out.state
         return out.weights
 
-    def _lengths(self, gramians: Mapping[Block, Tensor]) -> dict[str, float]:
+    def _norms(self, gramians: Mapping[Block, Tensor]) -> dict[str, float]:
         for block in reversed(self.blocks):
-            length = gramians[block].diagonal().sqrt()
-            if block.group >= set(self.held) and (length > 0).all():
-                return dict(zip(self._present(block), length.tolist(), strict=True))
+            norm = gramians[block].diagonal().sqrt()
+            if block.group >= set(self.held) and (norm > 0).all():
+                return dict(zip(self._present(block), norm.tolist(), strict=True))
         return {}
 
     def _units(self) -> dict[str, list[Block]]:
@@ -139,7 +139,7 @@ class Surgery:
                         gramian[i, j] += dot(left, right).cpu().double()
         return gramian.tril() + gramian.tril(-1).T
 
-    def _put(self, block: Block, tasks: list[str], weights: Tensor) -> None:
+    def _set_gradients(self, block: Block, tasks: list[str], weights: Tensor) -> None:
         for parameter in block.parameters:
             for task, weight in zip(tasks, weights.tolist(), strict=True):
                 grad = self.held[task].pop(parameter, None)

@@ -255,7 +255,7 @@ def _passes(task: str, plans: Iterable[EpochCounts]) -> list[float]:
 
 
 def _share_seen(passes: Iterable[float]) -> float:
-    """The share of the rows that these epochs see; each of them shuffles anew."""
+    """The share of the rows that these epochs see; each of them is shuffled again."""
     return 1 - math.prod(max(0.0, 1 - some) for some in passes)
 
 
@@ -267,10 +267,10 @@ def cut_short(
     steps: int,
     whole: int,
 ) -> list[Finding]:
-    """Tasks of which the ``steps`` that max_steps leaves of the ``whole`` see less than half.
+    """Tasks of which less than half is seen because max_steps leaves ``steps`` of ``whole`` steps.
 
-    ``plans``: what all stages do in these steps. Tasks that have ``ended`` an epoch are only named
-    if they had no batch: for the rest see ``uneven_sampling``.
+    ``plans``: the epochs of all stages, as far as these steps go. Tasks that have ``ended`` an
+    epoch are only named if they had no batch: ``uneven_sampling`` finds the rest.
     """
     seen = {task: _share_seen(_passes(task, plans)) for task in sorted(tasks)}
     place, where = "train.max_steps", f"the first {steps:,} of {whole:,} steps"

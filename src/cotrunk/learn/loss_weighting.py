@@ -85,7 +85,7 @@ class Fixed:
         return {}
 
     def load(self, state: Mapping[str, Tensor]) -> None:
-        _fitting(state, {})
+        _check_shapes(state, {})
 
 
 class Uncertainty:
@@ -101,27 +101,27 @@ class Uncertainty:
 
     def __init__(self, tasks: Sequence[Task], initial: Numbers, *, rate: float = 0.025) -> None:
         self.rate = rate
-        self.half = {task.name: task.labels.noise_factor for task in tasks}
+        self.noise_factor = {task.name: task.labels.noise_factor for task in tasks}
         self.log_variance = {
-            task: math.log(half / initial[task]) for task, half in self.half.items()
+            task: math.log(factor / initial[task]) for task, factor in self.noise_factor.items()
         }
 
     def weights(self, _epoch: int, /) -> Numbers:
-        return {task: self._weight(task) for task in self.half}
+        return {task: self._weight(task) for task in self.noise_factor}
 
     def observe(self, losses: Numbers, _norms: Numbers | None, _epoch: int, /) -> None:
         for task, loss in losses.items():
             self.log_variance[task] -= self.rate * (0.5 - self._weight(task) * loss)
 
     def _weight(self, task: str) -> float:
-        return self.half[task] * math.exp(-self.log_variance[task])
+        return self.noise_factor[task] * math.exp(-self.log_variance[task])
 
     def state(self) -> dict[str, Tensor]:
         return {"log_variance": _tensor(self.log_variance)}
 
     def load(self, state: Mapping[str, Tensor]) -> None:
-        _fitting(state, self.state())
-        self.log_variance = _numbers(self.half, state["log_variance"])
+        _check_shapes(state, self.state())
+        self.log_variance = _numbers(self.noise_factor, state["log_variance"])
 
 
 class DynamicWeightAverage:
@@ -172,7 +172,7 @@ class DynamicWeightAverage:
     def load(self, state: Mapping[str, Tensor]) -> None:
         epochs = len(state.get("total", ()))
         expected = torch.zeros(epochs, len(self.initial))
-        _fitting(state, {"total": expected, "count": expected})
+        _check_shapes(state, {"total": expected, "count": expected})
         self.total = [_numbers(self.initial, row) for row in state["total"]]
         self.count = [_numbers(self.initial, row) for row in state["count"]]
 
@@ -225,7 +225,7 @@ class GradNorm:
         return {"weight": _tensor(self.current), "first_loss": _tensor(self.first)}
 
     def load(self, state: Mapping[str, Tensor]) -> None:
-        _fitting(state, self.state())
+        _check_shapes(state, self.state())
         self.first = _numbers(self.current, state["first_loss"])
         self.current = _numbers(self.current, state["weight"])
 
@@ -259,7 +259,7 @@ def _numbers(tasks: Mapping[str, object], values: Tensor) -> dict[str, float]:
     return dict(zip(tasks, values.double().tolist(), strict=True))
 
 
-def _fitting(state: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:
+def _check_shapes(state: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:
     found = {name: list(value.shape) for name, value in state.items()}
     wanted = {name: list(value.shape) for name, value in expected.items()}
     if found != wanted:

@@ -96,7 +96,7 @@ def add_gradients(
         loss = microbatch_loss(stage, loaded[microbatch.batch], microbatch, step)
         weight = microbatch.share * batch.share * weights[batch.task]
         grads = torch.autograd.grad(loss * weight, parameters, allow_unused=True)
-        return loss.item(), _apart(grads)
+        return loss.item(), _unshared(grads)
 
     if cuts > 1:
         found = in_order(work, microbatches, share_idle_threads=True)
@@ -147,15 +147,15 @@ def microbatch_loss(stage: Stage, batch: LoadedRows, microbatch: Microbatch, ste
     return stage.regularizer(task, again, criterion, random, average)
 
 
-def _apart(grads: Sequence[Tensor | None]) -> list[Tensor | None]:
-    """Each in its own memory, because each will be added to in place."""
+def _unshared(grads: Sequence[Tensor | None]) -> list[Tensor | None]:
+    """Gradients that share no memory, because each will be added to in place."""
     seen: set[int] = set()
-    apart: list[Tensor | None] = []
+    unshared: list[Tensor | None] = []
     for grad in grads:
         if grad is None or grad.is_sparse:
-            apart.append(grad)
+            unshared.append(grad)
             continue
         own = grad.is_contiguous() and grad.data_ptr() not in seen
         seen.add(grad.data_ptr())
-        apart.append(grad if own else grad.clone(memory_format=torch.contiguous_format))
-    return apart
+        unshared.append(grad if own else grad.clone(memory_format=torch.contiguous_format))
+    return unshared

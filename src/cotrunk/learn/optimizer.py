@@ -12,7 +12,7 @@ from torch.optim.adam import adam
 from cotrunk.errors import UserError
 from cotrunk.learn.sparse import DenseRows, coalesced, entries
 
-Group = dict[str, Any]
+ParameterGroup = dict[str, Any]
 
 
 def parameter_groups(
@@ -21,12 +21,12 @@ def parameter_groups(
     lr: float,
     decay: float,
     factors: Mapping[str, float],
-) -> list[Group]:
+) -> list[ParameterGroup]:
     """Trainable parameters by learning rate and decay; vectors (bias, norm) never decay.
 
     ``factors[name]`` multiplies the learning rate of one parameter (default 1).
     """
-    groups: dict[tuple[float, float], Group] = {}
+    groups: dict[tuple[float, float], ParameterGroup] = {}
     unknown = set(factors)
     for name, parameter in named:
         unknown.discard(name)
@@ -47,8 +47,10 @@ class Optimizer(ABC):
     of CPU at the start of every training.
     """
 
-    def __init__(self, groups: Iterable[Group], *, betas: tuple[float, float], eps: float) -> None:
-        usual: Group = {"betas": betas, "eps": eps, "weight_decay": 0.0}
+    def __init__(
+        self, groups: Iterable[ParameterGroup], *, betas: tuple[float, float], eps: float
+    ) -> None:
+        usual: ParameterGroup = {"betas": betas, "eps": eps, "weight_decay": 0.0}
         self.param_groups = [usual | group for group in groups]
         self.state: dict[Tensor, dict[str, Tensor]] = {}
         self.dense = DenseRows()
@@ -65,10 +67,10 @@ class Optimizer(ABC):
             self._update(group, [p for p in group["params"] if p.grad is not None])
 
     @abstractmethod
-    def _update(self, group: Group, parameters: list[Tensor]) -> None: ...
+    def _update(self, group: ParameterGroup, parameters: list[Tensor]) -> None: ...
 
     def _states(self, parameters: Iterable[Tensor]) -> list[dict[str, Tensor]]:
-        """Those of ``parameters``, new ones at zero."""
+        """The states of ``parameters``; new ones start at zero."""
         for parameter in parameters:
             if parameter not in self.state:
                 moments = {name: torch.zeros_like(parameter) for name in ("exp_avg", "exp_avg_sq")}
@@ -77,7 +79,7 @@ class Optimizer(ABC):
         return [self.state[parameter] for parameter in parameters]
 
     def device_of_step(self, parameter: Tensor) -> torch.device:
-        """Of the step count: fused updates need it where the parameter is."""
+        """The device of the step count: fused updates need it on that of the parameter."""
         return parameter.device
 
 
@@ -86,14 +88,14 @@ class AdamW(Optimizer):
 
     def __init__(
         self,
-        groups: list[Group],
+        groups: list[ParameterGroup],
         *,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
     ) -> None:
         super().__init__(groups, betas=betas, eps=eps)
 
-    def _update(self, group: Group, parameters: list[Tensor]) -> None:
+    def _update(self, group: ParameterGroup, parameters: list[Tensor]) -> None:
         states, (first, second) = self._states(parameters), group["betas"]
         adam(
             parameters,
@@ -123,7 +125,7 @@ class CourseAdamW(Optimizer):
 
     def __init__(
         self,
-        groups: list[Group],
+        groups: list[ParameterGroup],
         *,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-6,
@@ -133,12 +135,12 @@ class CourseAdamW(Optimizer):
     def device_of_step(self, parameter: Tensor) -> torch.device:  # noqa: ARG002
         return torch.device("cpu")
 
-    def _update(self, group: Group, parameters: list[Tensor]) -> None:
+    def _update(self, group: ParameterGroup, parameters: list[Tensor]) -> None:
         for parameter, state in zip(parameters, self._states(parameters), strict=True):
             _course_step(parameter, state, group)
 
 
-def _course_step(parameter: Tensor, state: dict[str, Tensor], group: Group) -> None:
+def _course_step(parameter: Tensor, state: dict[str, Tensor], group: ParameterGroup) -> None:
     gradient = parameter.grad
     assert gradient is not None
     first, second = group["betas"]

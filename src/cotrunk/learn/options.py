@@ -17,9 +17,9 @@ def wrong_options(
     ranges: Mapping[str, Range],
     words: Mapping[str, tuple[str, ...]],
 ) -> list[str]:
-    """An option must be a parameter of the method: one of its words, in its range, or above 0.
+    """Error lines about options, each starting with ``key``, the setting in [train].
 
-    Each line starts with ``key``, the setting in [train].
+    An option must be a parameter of the method, and one of its words, in its range, or above 0.
     """
     parameters = signature(method).parameters.values()
     known = [option.name for option in parameters if option.kind is Parameter.KEYWORD_ONLY]

@@ -94,12 +94,12 @@ def smart(
     MiniLM's outputs by 1e-9; 1e-2 changes them about as much as dropout does.
     """
     clean_RO = again()
-    nudge = worst_nudge(task, again, clean_RO.detach(), random, radius=radius)
-    apart_R = task.labels.divergence(clean_RO, again(0, nudge))
+    perturbation = worst_perturbation(task, again, clean_RO.detach(), random, radius=radius)
+    apart_R = task.labels.divergence(clean_RO, again(0, perturbation))
     return criterion(clean_RO) + strength * average(apart_R)
 
 
-class Nudge:
+class RandomPerturbation:
     """Adds a fixed random tensor to the embeddings, drawn at the first call."""
 
     def __init__(self, random: torch.Generator, *, spread: float) -> None:
@@ -113,7 +113,7 @@ class Nudge:
         return x_TD + self.by_TD
 
 
-def worst_nudge(
+def worst_perturbation(
     task: Task, again: Again, clean_RO: Tensor, random: torch.Generator, *, radius: float
 ) -> Perturb:
     """From a small random perturbation, one step of gradient ascent, clipped to the ball.
@@ -121,12 +121,12 @@ def worst_nudge(
     The step is 100 radii long, as in the paper, so mostly only the sign of the gradient counts.
     It starts at random because the gradient at zero perturbation is zero.
     """
-    nudge = Nudge(random, spread=radius)
-    apart = task.labels.divergence(again(0, nudge), clean_RO).sum()
-    assert nudge.by_TD is not None, "the forward pass did not apply the perturbation"
-    (slope_TD,) = torch.autograd.grad(apart, nudge.by_TD)
+    perturbation = RandomPerturbation(random, spread=radius)
+    apart = task.labels.divergence(again(0, perturbation), clean_RO).sum()
+    assert perturbation.by_TD is not None, "the forward pass did not apply the perturbation"
+    (slope_TD,) = torch.autograd.grad(apart, perturbation.by_TD)
     steepest_T1 = slope_TD.abs().amax(1, keepdim=True).clamp(min=torch.finfo(slope_TD.dtype).tiny)
-    moved_TD = nudge.by_TD.detach() + 100 * radius * slope_TD / steepest_T1
+    moved_TD = perturbation.by_TD.detach() + 100 * radius * slope_TD / steepest_T1
     by_TD = moved_TD.clamp(-radius, radius)
     return lambda x_TD: x_TD + by_TD
 

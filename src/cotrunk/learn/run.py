@@ -44,8 +44,7 @@ class Run:
     ``keep`` names the score that selects the best network. ``meter`` measures what the run costs.
     ``splits``: the texts that were taken out of the training files; saved with every network, so
     that it can be evaluated on them. ``untrained``: parameters that checkpoints leave out.
-    ``save_again`` are saved networks that are lost and have the weights of the checkpoint to
-    resume from.
+    ``save_again``: lost networks to save again, from the checkpoint that the run resumes from.
     """
 
     folder: RunFolder

@@ -131,7 +131,7 @@ def save(
     }
     surgery = stage.surgery.state if stage.surgery else {}
     tensors = {
-        "model": untrained.left_out(tensors_of(stage.network)),
+        "model": untrained.remaining(tensors_of(stage.network)),
         "optimizer": optimizer_state(stage.optimizer, stage.trained),
         "surgery": {f"{unit} {key}": t for unit, s in surgery.items() for key, t in s.items()},
         "loss_weighting": stage.loss_weighting.state(),
@@ -179,15 +179,15 @@ def averaged(stage: Stage) -> Iterator[None]:
         yield
         return
     current = start_average(stage.trained)
-    _put(stage, stage.average)
+    _set_weights(stage, stage.average)
     try:
         yield
     finally:
-        _put(stage, current)
+        _set_weights(stage, current)
 
 
 @torch.no_grad()
-def _put(stage: Stage, weights: Mapping[str, Tensor]) -> None:
+def _set_weights(stage: Stage, weights: Mapping[str, Tensor]) -> None:
     for name, parameter in stage.trained.items():
         parameter.copy_(weights[name])
 

@@ -102,7 +102,7 @@ def _update(stage: Stage, losses: Mapping[str, float], step: int, epoch: int) ->
     stage.optimizer.step()
     if stage.ema is not None:
         update_average(stage.average, stage.trained, decay=stage.ema)
-    stage.loss_weighting.observe(losses, stage.surgery.lengths if stage.surgery else None, epoch)
+    stage.loss_weighting.observe(losses, stage.surgery.norms if stage.surgery else None, epoch)
     return lr
 
 

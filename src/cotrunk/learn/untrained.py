@@ -12,7 +12,7 @@ DOCUMENT = "source"
 
 @dataclass(frozen=True)
 class Untrained:
-    """Parameters that stay as the run started with them, from ``source``, a setting as written."""
+    """Parameters that a run never changes; ``source`` is the setting that names their files."""
 
     source: str = ""
     names: frozenset[str] = frozenset()
@@ -21,7 +21,7 @@ class Untrained:
     def document(self) -> dict[str, object]:
         return {"source": self.source, "sha256": self.sha256, "tensors": sorted(self.names)}
 
-    def left_out(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def remaining(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The tensors that a checkpoint has to hold."""
         return {name: tensor for name, tensor in tensors.items() if name not in self.names}
 
