@@ -254,7 +254,7 @@ class Reader:
             if "[tasks." in text and "[encoder]" not in text:
                 text = f'[encoder]\nweights = "minilm"\n\n{text}'
             text = text.replace('"minilm"', json.dumps(str(self.weights)))
-            config.write_text(text.replace("epochs = 3", "epochs = 1"), encoding="utf-8")
+            config.write_text(re.sub(r"epochs = \d+", "epochs = 1", text), encoding="utf-8")
 
     def _compare(self, block: Block) -> None:
         """A command after ``$``, then what it prints; ``...`` is any further lines."""
