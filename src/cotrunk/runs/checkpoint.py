@@ -103,12 +103,12 @@ def write_checkpoint(
 
 def read_checkpoint(folder: Path) -> Checkpoint:
     """Read and verify every file; anything unexpected is ``CheckpointDamaged``."""
-    return _read_steadily(folder, ("json", "safetensors"))
+    return _read_consistently(folder, ("json", "safetensors"))
 
 
 def read_documents(folder: Path) -> dict[str, Json]:
     """Read and verify the JSON files; of the others only check existence and size."""
-    return _read_steadily(folder, ("json",)).documents
+    return _read_consistently(folder, ("json",)).documents
 
 
 def read_arrays(folder: Path, name: str) -> "dict[str, np.ndarray]":
@@ -124,14 +124,14 @@ def read_arrays(folder: Path, name: str) -> "dict[str, np.ndarray]":
         except OSError as error:
             raise CheckpointDamaged(file, "a readable file", f"{error.strerror}") from error
 
-    return _steadily(folder, read)
+    return _retry_if_replaced(folder, read)
 
 
-def _read_steadily(folder: Path, kinds: Sequence[str]) -> Checkpoint:
-    return _steadily(folder, lambda place: _read(place, kinds))
+def _read_consistently(folder: Path, kinds: Sequence[str]) -> Checkpoint:
+    return _retry_if_replaced(folder, lambda place: _read(place, kinds))
 
 
-def _steadily(folder: Path, read: Callable[[Path], Found]) -> Found:
+def _retry_if_replaced(folder: Path, read: Callable[[Path], Found]) -> Found:
     while True:
         place = place_of(folder)
         seen = identity(place)
@@ -224,9 +224,9 @@ def _seal(folder: Path, beside: Sequence[Path]) -> None:
 
 
 def _link_equal(folder: Path, sums: Mapping[str, str], other: Path) -> None:
-    """Hard links to the equal files of another checkpoint; the copies stay where none can be made.
+    """Replace files by hard links to equal files of another checkpoint, where that is possible.
 
-    What it recorded is not enough: its files may be damaged.
+    The files of the other one are hashed again, because they may have been damaged since.
     """
     link = folder / "link"
     try:

@@ -17,7 +17,7 @@ GIT_SECONDS = 5
 
 @cache
 def environment() -> Mapping[str, Any]:
-    """Versions, the commit of the package if it is a checkout, and the CPU: those of a process."""
+    """Versions, the commit of the package if it is a checkout, and the CPU of this process."""
     return {
         "versions": {
             "cotrunk": cotrunk.__version__,

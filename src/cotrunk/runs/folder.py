@@ -53,7 +53,7 @@ from cotrunk.runs.seal import (
 )
 
 RECENT = 60.0
-"""Seconds."""
+"""A run on another machine is running if it wrote something within this many seconds."""
 
 MAX_METRICS_BYTES = 2**32
 
@@ -231,7 +231,7 @@ class RunFolder:
         self._refuse_changed_metrics(metrics_bytes, metrics_sha256)
         self.checkpoints.mkdir(exist_ok=True)
         self.create_logs()
-        # A kill at any moment must leave a seal that fits: it covers less before files change.
+        # A kill at any moment must leave a valid seal, so it covers less before files change.
         loosen_seal(self.path, {self.metrics.name: entry_of(self.metrics, metrics_bytes)})
         self.truncate_metrics(metrics_bytes)
         self.write_document("run", record)
@@ -239,7 +239,7 @@ class RunFolder:
         seal_run(self.path)
 
     def create_logs(self) -> None:
-        """Appending does not create them."""
+        """Create the log files: appending does not."""
         for log in (self.metrics, self.timing):
             log.touch()
 

@@ -12,7 +12,7 @@ from cotrunk.runs.seal import last_seal
 
 @dataclass(frozen=True)
 class Lost:
-    """A network of ``step``: ``task`` if it was the best of one; ``why`` it cannot be used."""
+    """A network saved at ``step`` as the best of ``task``, or overall; ``why`` it is unusable."""
 
     place: Path
     step: int

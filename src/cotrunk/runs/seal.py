@@ -62,7 +62,7 @@ def seal_run(folder: Path, *, finished: bool = False, without: Collection[str] =
     found = {name: before.get(name) or _found(folder / name) for name in DOCUMENTS}
     found |= {name: _extended(folder / name, before.get(name)) for name in GROWING}
     files = {name: entry for name, entry in found.items() if entry}
-    # ``final`` is deleted when a finished run goes on.
+    # ``final`` is deleted when a finished run is resumed.
     hidden = without if finished else (*without, "final")
     names = [name for name in saved_folders(folder) if name not in hidden]
     write_seal(folder, Seal(finished, files, manifest_sums(folder, names)))

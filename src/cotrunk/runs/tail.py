@@ -1,4 +1,4 @@
-"""How far a run has come, from the end of its metrics: cheap enough to be asked again and again."""
+"""Progress of a run, read from the end of its metrics: cheap enough to poll."""
 
 import json
 import os
@@ -8,7 +8,7 @@ TAIL_BYTES = 1 << 16
 
 
 def last_step(metrics: Path) -> int | None:
-    """The steps that are done; None if the end of the file, or the file, has none.
+    """The number of steps done; None if there is no file, or no step near its end.
 
     A line that is being written does not count.
     """

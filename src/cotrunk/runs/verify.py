@@ -76,8 +76,8 @@ def _folder(run: Path, name: str, seal: Seal) -> tuple[int, list[Damage]]:
     count, found = damages(place)
     manifest = place / MANIFEST
     if seal.finished and manifest.is_file() and file_sha256(manifest) != seal.folders.get(name):
-        # Before the end it may be newer than the seal; then its own files tell.
-        why = "is not the one that the run ended with"
+        # In an unfinished run it may be newer than the seal; then only its own manifest counts.
+        why = "is not the one that was sealed when the run finished"
         return count, [Damage(str(manifest.relative_to(run)), why)]
     return count, [
         Damage(str(each.file.relative_to(run)), f"expected {each.expected}, found {each.actual}")
