@@ -1,4 +1,4 @@
-"""Low-rank adapters as ``peft`` reads them, beside a model of transformers that lacks them."""
+"""Low-rank adapters in the format of ``peft``, beside a transformers model without them."""
 
 from pathlib import Path
 

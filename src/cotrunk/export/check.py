@@ -11,7 +11,7 @@ from cotrunk.errors import UserError, plural
 from cotrunk.infer.model import Model
 
 TOLERANCE = 1e-4
-"""Of an output; relative for outputs beyond 1."""
+"""Largest accepted difference of an output; relative for outputs above 1."""
 MOST_ROWS = 2000
 MADE_UP = (
     "Good.",

@@ -128,7 +128,7 @@ def _export_task(model: Model, request: Request, task: str, beside: Path) -> Exp
         library=request.to,
         pipeline=pipeline if is_classifier else PIPELINES[opens_with],
         code=code.format(place.name),
-        checked=[_said(task, request.to, checked, difference)],
+        checked=[_check_line(task, request.to, checked, difference)],
         notes=[NOT_THE_HEAD] if opens_with == "SentenceTransformer" else [],
     )
     write_card(request.run, request.which, [task], use, folder)
@@ -201,11 +201,11 @@ def _export_graph(model: Model, request: Request, beside: Path) -> list[Exported
         difference = largest_difference(ours[task], theirs)
         refuse_difference(task, "onnxruntime", rows[task], difference)
         found.append(Exported(task, request.folder, "onnxruntime", rows[task].what, difference))
-    checked = [_said(e.task, "onnxruntime", rows[e.task], e.difference) for e in found]
+    checked = [_check_line(e.task, "onnxruntime", rows[e.task], e.difference) for e in found]
     if request.int8:
         to_int8(beside)
         found = _with_int8(model, found, ours, rows, Session(beside))
-        checked += [_said_int8(model, one) for one in found]
+        checked += [_int8_line(model, one) for one in found]
     use = Use(
         library="onnx",
         pipeline="text-classification",
@@ -244,14 +244,14 @@ def _with_int8(
     return changed
 
 
-def _said(task: str, library: str, checked: CheckRows, difference: float) -> str:
+def _check_line(task: str, library: str, checked: CheckRows, difference: float) -> str:
     return (
         f"{task}: {library} computes the run's outputs on {checked.what} "
         f"(largest difference {difference:.1e})."
     )
 
 
-def _said_int8(model: Model, one: Exported) -> str:
+def _int8_line(model: Model, one: Exported) -> str:
     is_share = model.network.tasks[one.task].labels.change_is == "share"
     changed = f"{one.changed:.1%} of the answers" if is_share else f"scores by {one.changed:.3f}"
     return f"{one.task}: 8-bit weights change {changed} on {one.rows}."

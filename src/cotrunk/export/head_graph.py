@@ -20,7 +20,7 @@ PROBABILITIES = {"softmax": "Softmax", "sigmoid": "Sigmoid"}
 SMALLEST_NORM = 1e-8
 
 
-class _Answer(NamedTuple):
+class _HeadValues(NamedTuple):
     """Names of a head's outputs and of the input of its last layer."""
 
     outputs: str
@@ -33,7 +33,7 @@ class HeadGraph:
 
     def answers(self, pooled: Values, tasks: Sequence[str]) -> dict[str, str]:
         """The outputs of some tasks; a head is added after those it reads."""
-        found: dict[str, _Answer] = {}
+        found: dict[str, _HeadValues] = {}
         for task in self.network.needed_by(tasks):
             found[task] = self._head(task, value_of(pooled, frozenset([task])), found)
         return {task: self._in_both_orders(task, found[task].outputs) for task in tasks}
@@ -45,22 +45,22 @@ class HeadGraph:
         return g.add("Div", g.add("Add", *self._halves(outputs)), g.number(2.0))
 
     def _halves(self, x: str) -> list[str]:
-        """Of an odd batch, which has no pairs, the last row is left out."""
+        """Both halves of a batch; of an odd one, which has no pairs, the last row is left out."""
         g = self.graph
         rows = g.add("Shape", x, attributes={"start": 0, "end": 1})
         half = g.add("Div", rows, g.numbers(2))
         both = g.add("Mul", half, g.numbers(2))
         return [g.slice(x, g.numbers(0), half, axis=0), g.slice(x, half, both, axis=0)]
 
-    def _apart(self, task: str) -> bool:
+    def _is_separate(self, task: str) -> bool:
         form = self.model.pair_formats[task]
         return form.texts == 2 and not form.joined
 
-    def _head(self, task: str, x: str, found: Mapping[str, _Answer]) -> _Answer:
+    def _head(self, task: str, x: str, found: Mapping[str, _HeadValues]) -> _HeadValues:
         g, name = self.graph, f"heads.{task}"
         plan, head = self.network.head_plans[task], self.network.head_of[task]
         assert isinstance(head, Head)
-        vectors = self._halves(x) if self._apart(task) else [x]
+        vectors = self._halves(x) if self._is_separate(task) else [x]
         if head.project is not None:
             vectors = [g.linear(vector, head.project, f"{name}.project") for vector in vectors]
         if not len(head.layers):
@@ -76,7 +76,7 @@ class HeadGraph:
             hidden, x = x, g.linear(x, layer, f"{name}.layers.{number}")
             if number < last or plan.activate_last:
                 x = g.add(ACTIVATIONS[plan.activation], x)
-        return _Answer(x, hidden)
+        return _HeadValues(x, hidden)
 
     def _joined(self, values: Sequence[str]) -> str:
         return self.graph.add("Concat", *values, attributes={"axis": -1})
@@ -94,12 +94,12 @@ class HeadGraph:
             parts.append(g.add("Abs", g.add("Sub", *vectors)))
         return self._joined(parts)
 
-    def _read(self, task: str, read: Read, answer: _Answer) -> str:
+    def _read(self, task: str, read: Read, answer: _HeadValues) -> str:
         g, labels = self.graph, self.network.tasks[read.task].labels
         value = answer.hidden if read.what == "hidden" else answer.outputs
         if read.what == "probabilities" and labels.activation in PROBABILITIES:
             value = g.add(PROBABILITIES[labels.activation], value)
-        twice = self._apart(task) and self.network.tasks[read.task].texts == 1
+        twice = self._is_separate(task) and self.network.tasks[read.task].texts == 1
         return self._joined(self._halves(value)) if twice else value
 
     def _mixed(self, mix: nn.Module, sources: Sequence[str], name: str) -> str:
@@ -115,7 +115,7 @@ class HeadGraph:
         weighed = g.add("Mul", weight, stacked)
         return g.add("ReduceSum", weighed, axis, attributes={"keepdims": 0})
 
-    def _cosine(self, task: str, u: str, v: str) -> _Answer:
+    def _cosine(self, task: str, u: str, v: str) -> _HeadValues:
         g, plan = self.graph, self.network.head_plans[task]
         span = self.network.tasks[task].labels.span
         assert span is not None
@@ -132,4 +132,4 @@ class HeadGraph:
             unit = g.add({"sigmoid": "Sigmoid", "relu": "Relu"}[plan.cosine], cosine)
         low, high = span
         score = g.add("Add", g.add("Mul", unit, g.number(high - low)), g.number(low))
-        return _Answer(score, self._joined([u, v]))
+        return _HeadValues(score, self._joined([u, v]))

@@ -95,7 +95,7 @@ def to_int8(folder: Path) -> None:
     exact.mkdir()
     for file in list(folder.glob(f"{MODEL}*")):
         file.rename(exact / file.name)
-    logging.disable(logging.WARNING)  # it advises what does not help here
+    logging.disable(logging.WARNING)  # its advice does not apply here
     try:
         quantize_dynamic(
             exact / MODEL,

@@ -139,10 +139,10 @@ def _sequence_head(model: Model, task: str, library_class: str) -> dict[str, Ten
     family = shape.family
     between = [(step.activation, step.width) for step in steps[:-1]]
     if pooling not in FIRST_ONLY:
-        raise UserError(_holds_only(library_class, shape, f'pooling = "{pooling}"'))
+        raise UserError(_supports_only(library_class, shape, f'pooling = "{pooling}"'))
     if between != [(BETWEEN[family], shape.width)] or steps[-1].activation != "none":
         found = f'pooling = "{pooling}" and, above the first token, layers of {described(steps)}'
-        raise UserError(_holds_only(library_class, shape, found))
+        raise UserError(_supports_only(library_class, shape, found))
     return _named(HEADS[family], steps)
 
 
@@ -164,7 +164,7 @@ def refuse_unjoined(model: Model, task: str) -> None:
         raise UserError("it reads every pair in both orders (swap = true)")
 
 
-def _holds_only(library_class: str, shape: Shape, found: str) -> str:
+def _supports_only(library_class: str, shape: Shape, found: str) -> str:
     needed = NEEDS[shape.family].format(shape.width)
     return f"{library_class} supports only {needed}; found {found}"
 
