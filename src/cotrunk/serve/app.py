@@ -30,7 +30,7 @@ from cotrunk.serve.service import DeadlineExceeded, Service
 
 QUEUED = ("/predict", "/embed")
 OPEN = ("/healthz", "/readyz")
-"""They need no token, so that a supervisor can ask."""
+"""Paths that need no token, for the health checks of a supervisor."""
 PATHS = (*QUEUED, *OPEN, "/tasks", "/metrics", "/openapi.json")
 Responses = dict[int | str, dict[str, Any]]
 REFUSALS: Responses = {
@@ -57,7 +57,7 @@ OF_BODIES: Responses = REFUSALS | {
 
 @dataclass(frozen=True)
 class Part:
-    """Further routes, such as pages; ``queued``: the service that each path asks."""
+    """Further routes, such as pages; ``queued``: the paths with a queue, and their services."""
 
     router: APIRouter
     open_paths: Collection[str] = ()
@@ -124,7 +124,7 @@ def answers(service: Service) -> APIRouter:
     @router.post("/predict", response_model=PredictResponse)
     async def predict(request: PredictRequest) -> Response:
         """Answer each input for the requested tasks."""
-        outputs = await service.found(
+        outputs = await service.answer(
             lambda engine: rows_of_request(engine, request), inputs=len(request.inputs)
         )
         return _json({"outputs": outputs})
@@ -132,7 +132,7 @@ def answers(service: Service) -> APIRouter:
     @router.post("/embed", response_model=EmbedResponse)
     async def embed(request: EmbedRequest) -> Response:
         """One vector for each text, as the head of a task reads it."""
-        outputs = await service.found(
+        outputs = await service.answer(
             lambda engine: embedding_of(engine, request), inputs=len(request.inputs)
         )
         return _json({"outputs": [row[VECTOR] for row in outputs]})

@@ -18,9 +18,9 @@ from cotrunk.serve.lanes import Lane, lanes_of
 
 LOG = logging.getLogger("cotrunk.serve")
 VECTOR = ""
-"""The key of a vector in what is found for an input; no task has that name."""
+"""The key of a vector in the results of an input; no task has this name."""
 REMEMBERED_LETTERS = 1 << 18
-"""Of words in the tokeniser's cache: about 7 MB. Anyone may send new words."""
+"""Size of the tokeniser's cache, about 7 MB: limited, because anyone may send new words."""
 
 
 class Engine:
@@ -32,7 +32,7 @@ class Engine:
         model.tokenise = Tokeniser(model.model.tokenizer, remembered_letters=REMEMBERED_LETTERS)
 
     def tokenise(self, jobs: Sequence[Job]) -> None:
-        """Give jobs their rows; a job whose texts cannot be tokenised fails alone."""
+        """Tokenise the rows of jobs; a job whose texts cannot be tokenised fails alone."""
         try:
             rows = self._rows(jobs)
         except BaseException as error:  # also the panics of Rust libraries
@@ -66,10 +66,10 @@ class Engine:
         return [row for _, row in sorted(found, key=lambda pair: pair[0])]
 
     def answer(self, rows: Iterable[JobRow]) -> None:
-        """Rows of any jobs, in as few batches as their lanes allow."""
+        """Answer rows of any jobs, in as few batches as their lanes allow."""
         batches: dict[Hashable, list[JobRow]] = {}
         for row in rows:
-            batches.setdefault(row.asked.lane.batch_of(row.asked.tasks), []).append(row)
+            batches.setdefault(row.asked.lane.batch_key(row.asked.tasks), []).append(row)
         for same in batches.values():
             lane = same[0].asked.lane
             try:

@@ -17,8 +17,8 @@ from cotrunk.serve.metrics import Metrics
 from cotrunk.serve.problems import problem_body
 
 LINGER_SECONDS, LINGER_BYTES = 2.0, 8 << 20
-"""How long, and how much of a refused body is read and dropped: a connection that is closed before
-that may lose the response."""
+"""How long a refused body is read and dropped, and how much of it: if the connection were closed
+earlier, the client might not get the response."""
 SAFE_HEADERS = {
     b"content-security-policy": b"default-src 'none'; frame-ancestors 'none'",
     b"x-content-type-options": b"nosniff",

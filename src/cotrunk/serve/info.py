@@ -1,4 +1,4 @@
-"""What a service says about its run."""
+"""The response of ``/tasks``: the tasks of the run, and the limits of the service."""
 
 from cotrunk.kinds.task import Task
 from cotrunk.serve.engine import Engine

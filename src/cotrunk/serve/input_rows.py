@@ -28,7 +28,11 @@ class Refused(Exception):
 def rows_of_request(engine: Engine, request: PredictRequest) -> list[InputRow]:
     """The rows of ``/predict``: for each input, one in each lane of its tasks."""
     _refuse(
-        [found for n, task in enumerate(request.tasks or ()) for found in _bad(engine, n, task)]
+        [
+            found
+            for n, task in enumerate(request.tasks or ())
+            for found in _task_problem(engine, n, task)
+        ]
     )
     asked: list[InputRow] = []
     problems: list[Problem] = []
@@ -102,7 +106,7 @@ def _texts(task: Task, given: PredictInput) -> tuple[Text, ...]:
     return texts
 
 
-def _bad(engine: Engine, number: int, task: str) -> Iterator[Problem]:
+def _task_problem(engine: Engine, number: int, task: str) -> Iterator[Problem]:
     if task in engine.lanes:
         return
     if task in engine.model.tasks:

@@ -61,9 +61,9 @@ class Job:
     inputs: int
     done: Future[Found] = field(default_factory=Future)
     rows: deque["JobRow"] = field(default_factory=deque)
-    """Tokenised, but not in a batch yet."""
+    """Rows that are tokenised, but not in a batch yet."""
     tokens: int = 0
-    """Of all rows that are not in a batch yet; an estimate until they are tokenised."""
+    """Tokens of all rows that are not in a batch yet; an estimate until they are tokenised."""
 
     def __post_init__(self) -> None:
         self.tokens = sum(one.estimate for one in self.asked)
@@ -109,7 +109,7 @@ class JobRow:
 
 
 Tokenise = Callable[[Sequence[Job]], None]
-"""Gives jobs their rows."""
+"""Tokenises the rows of jobs."""
 
 
 class TokenQueue:

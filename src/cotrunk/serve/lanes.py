@@ -24,11 +24,11 @@ class Lane:
     vectors: bool = False
     """It gives the vectors of its only task, not answers."""
 
-    def batch_of(self, asked: Sequence[str]) -> Hashable:
+    def batch_key(self, asked: Sequence[str]) -> Hashable:
         """Rows with the same key are one batch.
 
-        With one encoder it does not matter what a row is asked; otherwise every further task is
-        more layers, so rows that ask for other tasks are a batch of their own.
+        With one encoder, it does not matter which tasks a row asks for; otherwise every further
+        task means more layers, so that rows for other tasks are a separate batch.
         """
         return self if self.same_encoder else (self, frozenset(asked))
 

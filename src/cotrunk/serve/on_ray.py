@@ -42,8 +42,8 @@ ENVIRONMENT = {
 class Replica:
     """What a replica needs to make its application; ``sha256`` is that of the network's manifest.
 
-    A replica that is started later must serve the network that was deployed, not what lies in the
-    folder by then.
+    A replica that is started later must serve the network that was deployed, not one that has
+    replaced it in the folder since.
     """
 
     folder: Path
@@ -75,7 +75,7 @@ def manifest_of(folder: Path, which: str) -> str:
 
 
 def refuse_missing_ray() -> None:
-    """Without importing it: Ray reads its environment only then."""
+    """Checked without importing Ray, which would read its environment too early."""
     if not find_spec("ray") or not find_spec("ray.serve"):
         raise UserError('--ray needs ray[serve]; run: pip install "cotrunk[serve-ray]"')
 
@@ -93,7 +93,7 @@ def serve_on_ray(
     """Deploy, and wait for signals: SIGHUP deploys the run again, SIGTERM or SIGINT ends it.
 
     ``address``: a running cluster that sees the same files; empty starts Ray on this machine.
-    A signal that raises while Ray starts, or the service on it, ends both in order.
+    If a signal handler raises while Ray or the service starts, both are shut down cleanly.
     """
     cpus = replicas * replica.threads
     with _restoring_mask(), running_ray(address, cpus=cpus, environment=ENVIRONMENT):
@@ -113,7 +113,7 @@ def serve_on_ray(
                 # Whoever has the address may send a signal, which waits for `_until_ended`.
                 signal.pthread_sigmask(signal.SIG_BLOCK, {*ENDING, signal.SIGHUP})
                 started(url_of(host, port))
-                with redirect_stdout(sys.stderr):  # for what Ray has to say meanwhile
+                with redirect_stdout(sys.stderr):  # Ray may print at any time
                     _until_ended(replica, replicas, say)
         except RayError as error:
             raise RuntimeError(f"Ray Serve: {str(error).splitlines()[0]}") from error
@@ -129,7 +129,7 @@ def _ended_after(end: Callable[[str], None]) -> Iterator[None]:
 
 
 def _shut_down(name: str) -> None:
-    """Of a Ray that was started for this service alone."""
+    """Shut down a Ray that was started for this service alone."""
     from ray import serve
 
     serve.delete(name)
@@ -157,7 +157,7 @@ def _deploy(replica: Replica, replicas: int) -> None:
 
 
 def _until_ended(replica: Replica, replicas: int, say: Callable[[str], None]) -> None:
-    """Only this process waits for signals, which it has blocked; Ray's were started before."""
+    """Wait for signals, which only this process has blocked: Ray's were started before."""
     while signal.sigwait({*ENDING, signal.SIGHUP}) not in ENDING:
         try:
             if damaged := verify(replica.folder).damaged:
@@ -173,7 +173,7 @@ def _until_ended(replica: Replica, replicas: int, say: Callable[[str], None]) ->
 
 @contextmanager
 def _restoring_mask() -> Iterator[None]:
-    """Of blocked signals; those that came after the one that ended this block are dropped."""
+    """Restore the mask of blocked signals; signals that are still pending are dropped."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     try:
         yield
@@ -185,6 +185,6 @@ def _restoring_mask() -> Iterator[None]:
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Ray announces itself on standard output, where the address goes, and takes signals."""
+    """Silence Ray on standard output, where only the address goes, and keep our handlers."""
     with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere), keeping_handlers():
         yield

@@ -1,4 +1,4 @@
-"""What errors look like in all applications; without torch."""
+"""Errors as JSON, the same for all applications; does not import torch."""
 
 import json
 from collections.abc import Sequence

@@ -25,13 +25,13 @@ def limited_protocol() -> type[asyncio.Protocol]:
 
         usual = HttpToolsProtocol
 
-    class PatientProtocol(_Patience, usual):  # type: ignore[misc]
+    class LimitedProtocol(_HeaderLimits, usual):  # type: ignore[misc]
         pass
 
-    return PatientProtocol
+    return LimitedProtocol
 
 
-class _Patience(asyncio.Protocol):
+class _HeaderLimits(asyncio.Protocol):
     """A mixin for uvicorn's protocols, whose ``cycle`` is the request that was read last."""
 
     cycle: Any

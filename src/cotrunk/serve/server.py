@@ -81,12 +81,12 @@ class _Server(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
         super().__init__(config)
-        self.tell_started = started
+        self.on_started = started
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)
         if self.started:
-            self.tell_started()
+            self.on_started()
 
     def capture_signals(self) -> Any:
         return nullcontext()
@@ -128,7 +128,7 @@ def run_server(
         loop.add_signal_handler(signal.SIGHUP, again)
         await server.serve(sockets=[bound])
 
-    keep_out_of_collections()
+    freeze_loaded_objects()
     with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
         runner.run(serve())
     for service in reversed(services):  # each restores the threads that it found
@@ -155,7 +155,7 @@ def _config(app: FastAPI) -> uvicorn.Config:
     )
 
 
-def keep_out_of_collections() -> None:
+def freeze_loaded_objects() -> None:
     """Freeze loaded objects: a full collection would pause all threads for up to a second."""
     gc.unfreeze()
     gc.collect()
@@ -163,7 +163,7 @@ def keep_out_of_collections() -> None:
 
 
 class _Reload:
-    """Loads the runs in a thread, one at a time; asked meanwhile, it loads them once more."""
+    """Loads the runs in a thread; if asked again meanwhile, it loads them once more."""
 
     def __init__(
         self,
@@ -193,7 +193,7 @@ class _Reload:
         models = self.load()
         for service, model in zip(self.services, models, strict=True):
             service.replace(model)
-        keep_out_of_collections()
+        freeze_loaded_objects()
         self.reloads.labels("done").inc()
         for model in models:
             self.say(f"reloaded {model.folder} ({model.which})")

@@ -52,7 +52,7 @@ class Service:
     def queue(self) -> TokenQueue:
         return self._workers.queue
 
-    async def found(self, ask: Callable[[Engine], Sequence[InputRow]], *, inputs: int) -> Found:
+    async def answer(self, ask: Callable[[Engine], Sequence[InputRow]], *, inputs: int) -> Found:
         """The answers for each input; raises ``QueueFull`` or ``DeadlineExceeded``."""
         while True:
             workers = self._workers

@@ -48,7 +48,7 @@ def sheet() -> Asset:
 
 @cache
 def vega() -> Asset:
-    """From the wheel of vl-convert; made once, which takes a second or two."""
+    """Vega's scripts from the wheel of vl-convert; bundled once, which takes a second or two."""
     from cotrunk.study.report.html import bundle
 
     return Asset(bundle(VEGA).encode(), SCRIPT)

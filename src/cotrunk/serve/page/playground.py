@@ -38,19 +38,19 @@ def pages_of(service: Service, other: Service | None = None) -> list[Part]:
 
 def about(prefix: str, engine: Engine) -> dict[str, Any]:
     """What the page shows of a run: its tasks, its plan, and what one pass computes."""
-    told, network = tasks_of(engine), engine.model.model.network
+    info, network = tasks_of(engine), engine.model.model.network
     reads = {
         task: [read.task for read in plan.reads]
         for task, plan in network.head_plans.items()
         if plan.reads
     }
     return {
-        "name": told.run,
-        "which": told.which,
-        "plan": told.plan,
+        "name": info.run,
+        "which": info.which,
+        "plan": info.plan,
         "parameters": engine.model.parameters,
         "predict": f"{prefix}/predict",
-        "characters": told.limits["characters"],
+        "characters": info.limits["characters"],
         "drawing": asdict(draw(network.plan, reads)),
         "passes": [
             {"tasks": lane.tasks, "whole": lane.same_encoder}
@@ -62,6 +62,6 @@ def about(prefix: str, engine: Engine) -> dict[str, Any]:
                 "drawn_as": engine.model.tasks[task.name].labels.drawn_as,
                 "span": engine.model.tasks[task.name].labels.span,
             }
-            for task in told.tasks
+            for task in info.tasks
         ],
     }

@@ -18,7 +18,7 @@ from cotrunk.serve.problems import problems
 from cotrunk.study.records import read_runs
 
 MOST_RUNS = 100
-"""In one report."""
+"""The most runs in one report."""
 KEPT_REPORTS = 8
 SHELL: Assets = {
     "/": partial(own, "runs.html"),
@@ -34,7 +34,7 @@ SHELL: Assets = {
 
 
 def runs_pages(folder: Path) -> APIRouter:
-    """A run is looked up by its name in the listing: no path is made of what a request says."""
+    """A run is looked up by its name in the listing: no path is built from a request."""
     router, listing, reports = assets(SHELL), Listing(folder), Reports()
 
     @router.get("/runs.json")
@@ -59,7 +59,7 @@ def runs_pages(folder: Path) -> APIRouter:
 
 
 class Reports:
-    """The newest few are kept until one of their runs changes; one is made at a time."""
+    """A cache of the newest reports, until one of their runs changes; makes one at a time."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[tuple[str, ...], str] = OrderedDict()
@@ -71,14 +71,14 @@ class Reports:
         key = tuple(part for name in chosen for part in (name, versions[name]))
         with self._lock:
             if key not in self._kept:
-                self._kept[key] = _made([listed.paths[name] for name in chosen])
+                self._kept[key] = _make_report([listed.paths[name] for name in chosen])
             self._kept.move_to_end(key)
             while len(self._kept) > KEPT_REPORTS:
                 self._kept.popitem(last=False)
             return self._kept[key]
 
 
-def _made(paths: Sequence[Path]) -> str:
+def _make_report(paths: Sequence[Path]) -> str:
     from cotrunk.study.report.html import fragment
     from cotrunk.study.report.page import report_on
 
