@@ -1,4 +1,4 @@
-"""Trackers follow a training: each is told every event, and is dropped when it fails."""
+"""Passes the events of a training run to trackers; a tracker that fails is dropped."""
 
 import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -28,9 +28,11 @@ def missing(names: Sequence[str]) -> list[str]:
 
 
 def followed(events: Generator[Event], names: Sequence[str], tracked: Tracked) -> Generator[Event]:
-    """The same events; a tracker that fails is reported with the next one that has findings.
+    """Yields the same events, after passing each to the trackers.
 
-    Trackers end before the last event. What fails after an error is a note of that error.
+    A tracker that fails is reported in the findings of the next event that can have some. Trackers
+    are closed before the last event is yielded. If training fails, failures of trackers become
+    notes of its error.
     """
     followers = _Followers()
     with closing(events):

@@ -49,14 +49,14 @@ class Mlflow:
         self.ended = "KILLED"
 
     def _experiment(self, files: str) -> str:
-        """The database is made by the first question."""
+        """The first query creates the database."""
         known = self.client.get_experiment_by_name(EXPERIMENT)
         if known:
             return known.experiment_id
         return self.client.create_experiment(EXPERIMENT, artifact_location=files)
 
     def _earlier(self, experiment: str, place: str) -> str | None:
-        """The run of this folder that is to be resumed."""
+        """The MLflow run of this run folder, to continue it."""
         escaped = place.replace("'", "''")
         found = self.client.search_runs([experiment], f"tags.`{FOLDER_TAG}` = '{escaped}'")
         return found[0].info.run_id if found else None

@@ -31,7 +31,7 @@ class TensorBoard:
 
 
 def _name(tracked: Tracked) -> str:
-    """In a folder outside of the run there may be other runs with its name."""
+    """With a hash of the path outside the run folder, where another run may have its name."""
     run = tracked.run.resolve()
     if tracked.folder.resolve().is_relative_to(run):
         return run.name

@@ -1,4 +1,4 @@
-"""What every tracker does, and the numbers that events have for it."""
+"""The interface of trackers, and the numbers of an event that they record."""
 
 import math
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from cotrunk.runs.events import Evaluated, Event, Finished, Stepped
 
 @dataclass(frozen=True)
 class Tracked:
-    """The run to follow: its folder, ``step`` of its start, settings, and where trackers write."""
+    """The run to track, starting at ``step``; trackers write to ``folder``."""
 
     run: Path
     step: int
