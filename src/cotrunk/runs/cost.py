@@ -54,7 +54,7 @@ class Clock(NamedTuple):
         return cls(time.monotonic(), cpu_seconds())
 
 
-class Part(NamedTuple):
+class PhaseKey(NamedTuple):
     """``stage``: the first step of a stage, because each counts its epochs from 0."""
 
     phase: Phase
@@ -72,16 +72,16 @@ class Meter:
     def __init__(self, folder: RunFolder) -> None:
         self.folder = folder
         self.writes = False
-        self.open: list[Part] = []
+        self.open: list[PhaseKey] = []
         self.since = self.written = Clock.now()
-        self.spent: dict[Part, Clock] = {}
+        self.spent: dict[PhaseKey, Clock] = {}
 
     @contextmanager
     def phase(
         self, name: Phase, *, stage: int | None = None, epoch: int | None = None
     ) -> Iterator[None]:
         self._credit()
-        self.open.append(Part(name, stage, epoch))
+        self.open.append(PhaseKey(name, stage, epoch))
         try:
             yield
         finally:

@@ -56,7 +56,7 @@ OF_BODIES: Responses = REFUSALS | {
 
 
 @dataclass(frozen=True)
-class Part:
+class Routes:
     """Further routes, such as pages; ``queued``: the paths with a queue, and their services."""
 
     router: APIRouter
@@ -64,7 +64,7 @@ class Part:
     queued: Mapping[str, Service] = field(default_factory=dict)
 
 
-def create_app(service: Service, *, rules: Rules, more: Sequence[Part] = ()) -> FastAPI:
+def create_app(service: Service, *, rules: Rules, more: Sequence[Routes] = ()) -> FastAPI:
     """The FastAPI application; ``more`` adds routes. All its services share their metrics."""
     queued = dict.fromkeys(QUEUED, service)
     for part in more:

@@ -4,7 +4,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from cotrunk.serve.app import QUEUED, Part, answers
+from cotrunk.serve.app import QUEUED, Routes, answers
 from cotrunk.serve.engine import Engine
 from cotrunk.serve.info import tasks_of
 from cotrunk.serve.page.assets import Assets, assets, own, sheet
@@ -20,7 +20,7 @@ SHELL: Assets = {
 }
 
 
-def pages_of(service: Service, other: Service | None = None) -> list[Part]:
+def pages_of(service: Service, other: Service | None = None) -> list[Routes]:
     """The routes of the page; the ``other`` run answers under ``/other``."""
     by_prefix = {"": service} | ({OTHER: other} if other else {})
     router = assets(SHELL)
@@ -30,10 +30,10 @@ def pages_of(service: Service, other: Service | None = None) -> list[Part]:
         return {"runs": [about(prefix, each.engine) for prefix, each in by_prefix.items()]}
 
     if not other:
-        return [Part(router, open_paths=SHELL)]
+        return [Routes(router, open_paths=SHELL)]
     router.include_router(answers(other), prefix=OTHER)
     queued = {f"{OTHER}{path}": other for path in QUEUED}
-    return [Part(router, open_paths=SHELL, queued=queued)]
+    return [Routes(router, open_paths=SHELL, queued=queued)]
 
 
 def about(prefix: str, engine: Engine) -> dict[str, Any]:
