@@ -1,4 +1,4 @@
-"""What each task gains or loses by the others: groups beside single-task runs of their tasks."""
+"""What each task gains or loses by being trained with others, compared with single-task runs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
@@ -23,7 +23,7 @@ BETWEEN_TASKS = {
 }
 """Keys of [train] that mean nothing, or something else, to a single task."""
 LENGTH = {"epochs", "max_steps", "max_seconds", "steps_per_epoch", "batches_per_epoch"}
-"""Keys of [train] that say how long: what counts is the steps that a task had."""
+"""Keys of [train] about the length of training; the steps of a task are compared instead."""
 OWN = {"weight", "share", "reads", "reading"}
 """Keys of a task that relate it to others."""
 
@@ -31,10 +31,11 @@ OWN = {"weight", "share", "reads", "reading"}
 def transfers(
     groups: Sequence[RunGroup], scored: Scored, *, margin: float, notes: dict[str, None]
 ) -> Iterator[TaskTransfer]:
-    """For each group with several tasks: the tasks of which there are single-task runs.
+    """For each group with several tasks, those of its tasks that also have single-task runs.
 
-    These must have the same settings but for what concerns several tasks, and for the length:
-    of several, those with the nearest number of steps of the task. ``notes`` gets the others.
+    These must have the same settings, except for those about several tasks and about the length of
+    training. Of several such groups, the one with the nearest number of steps of the task is taken.
+    ``notes`` gets the single-task runs that match no group.
     """
     single = [group for group in groups if len(group.runs[0].settings["tasks"]) == 1]
     several = [group for group in groups if group not in single]
@@ -75,7 +76,7 @@ def _same(task: str, group: RunGroup, one: RunGroup) -> bool:
 
 
 def _different(task: str, group: RunGroup, one: RunGroup) -> list[str]:
-    """The settings in which a task's single-task runs differ from a group, other than they must."""
+    """The settings in which single-task runs differ from a group, except those that always do."""
     mine, its = _settings(task, group), _settings(task, one)
     keys = dict.fromkeys([*mine, *its])
     return [key for key in keys if mine.get(key) != its.get(key)]

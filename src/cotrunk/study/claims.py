@@ -26,7 +26,7 @@ class Judged:
 
     claim: Claim
     verdict: Verdict
-    parts: tuple["Part", ...] = ()
+    parts: tuple["ContrastResult", ...] = ()
     why: str = ""
 
     def document(self) -> dict[str, Any]:
@@ -42,7 +42,7 @@ class Judged:
 
 
 @dataclass(frozen=True)
-class Part:
+class ContrastResult:
     """One comparison: the estimate, and the region in which the claim says it is."""
 
     name: str
@@ -92,7 +92,7 @@ def judge(
     except NotTestable as reason:
         return Judged(claim, "not testable here", why=str(reason))
     needed = claim.least if claim.test == "count" else None
-    parts = tuple(_judged(part, len(found)) for part in found) if needed else tuple(found)
+    parts = tuple(_widened(part, len(found)) for part in found) if needed else tuple(found)
     verdict = _counted(parts, needed) if needed else _together(parts)
     return Judged(claim, verdict, parts, why=_why(verdict, parts, claim))
 
@@ -132,9 +132,11 @@ def _part(
     region: tuple[float, float],
     groups: Groups,
     counts: Mapping[str, int],
-) -> Part:
+) -> ContrastResult:
     found = estimate(contrast, on, groups, counts, as_ratio=claim.test == "ratio")
-    return Part(contrast.name, on, found, region, _in_region(found.low, found.high, region))
+    return ContrastResult(
+        contrast.name, on, found, region, _in_region(found.low, found.high, region)
+    )
 
 
 def _in_region(low: float, high: float, region: tuple[float, float]) -> Verdict:
@@ -146,22 +148,22 @@ def _in_region(low: float, high: float, region: tuple[float, float]) -> Verdict:
     return "refuted" if high <= above or low >= below else "undecided"
 
 
-def _judged(part: Part, of: int) -> Part:
-    """Judged as one of several: the interval is wider (Bonferroni)."""
+def _widened(part: ContrastResult, of: int) -> ContrastResult:
+    """The comparison as one of several: its interval is wider (Bonferroni)."""
     found = part.estimate.widened(of)
     verdict = _in_region(found.low, found.high, part.region)
-    return Part(part.name, part.on, found, part.region, verdict)
+    return ContrastResult(part.name, part.on, found, part.region, verdict)
 
 
-def _together(parts: Sequence[Part]) -> Verdict:
-    """All must hold: each is tested at 5 %, and one that fails as one of several refutes all."""
+def _together(parts: Sequence[ContrastResult]) -> Verdict:
+    """All must hold, each tested at 5 %; one that is refuted even if widened refutes the claim."""
     if all(part.verdict == "confirmed" for part in parts):
         return "confirmed"
-    failed = any(_judged(part, len(parts)).verdict == "refuted" for part in parts)
+    failed = any(_widened(part, len(parts)).verdict == "refuted" for part in parts)
     return "refuted" if failed else "undecided"
 
 
-def _counted(parts: Sequence[Part], needed: int) -> Verdict:
+def _counted(parts: Sequence[ContrastResult], needed: int) -> Verdict:
     hold = sum(part.verdict == "confirmed" for part in parts)
     fail = sum(part.verdict == "refuted" for part in parts)
     if hold >= needed:
@@ -169,19 +171,19 @@ def _counted(parts: Sequence[Part], needed: int) -> Verdict:
     return "refuted" if len(parts) - fail < needed else "undecided"
 
 
-def _why(verdict: Verdict, parts: Sequence[Part], claim: Claim) -> str:
+def _why(verdict: Verdict, parts: Sequence[ContrastResult], claim: Claim) -> str:
     missing = dict.fromkeys(part.estimate.missing for part in parts if part.estimate.missing)
     return "; ".join(missing) if verdict == "undecided" and missing else claim.why
 
 
 def evidence(judged: Judged) -> list[str]:
-    """A line for each comparison, then what else there is to say."""
+    """A line for each comparison, then the reason, if there is one."""
     parts = [f"{part.name} on {_measured(part)}: {part.estimate}" for part in judged.parts]
     return [*parts, *([judged.why] if judged.why else [])]
 
 
-def _measured(part: Part) -> str:
-    """Differences say how much better one is, which for a cost means less."""
+def _measured(part: ContrastResult) -> str:
+    """The measure. A positive difference means better, which for a cost is a reduction."""
     turned = not part.estimate.is_ratio and not more_is_better(part.on)
     unit = " in bytes" if part.on == "memory" else ""
     return f"{part.on}{unit} (reduction)" if turned else part.on

@@ -100,7 +100,7 @@ class Estimate:
         return f"{value} [{low}, {high}] ({seeds})" if known else f"{value} ({seeds})"
 
     def _spelled(self, value: float) -> str:
-        """Three digits, as scores have; larger and smaller numbers need others."""
+        """Three decimals, as for scores; fewer for large numbers, more for small ones."""
         if self.is_ratio:
             return f"{value:.3g} times"
         if abs(value) >= 1000:
@@ -192,7 +192,7 @@ def _exact(contrast: Contrast, values: Mapping[str, float], on: str, as_ratio: b
 
 
 def _signed(on: str) -> Callable[[float], float]:
-    """Differences say how much better one is, so those of costs change their sign."""
+    """A positive difference means better, so differences of costs change their sign."""
     return (lambda value: value) if more_is_better(on) else (lambda value: -value)
 
 

@@ -18,15 +18,15 @@ Test = Literal[
 ]
 
 
-class Part(BaseModel):
+class StudyModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class SweepPart(Part):
+class SweepPart(StudyModel):
     """Trials that differ in ``axes`` (all combinations) or ``variants`` (settings by name).
 
     They start from a ``preset``, or from a config ``base``, relative to the study file. A
-    ``search`` has one seed per trial, or its own number, whatever the user asks for.
+    ``search`` has one seed per trial, or its own number, regardless of ``--seeds``.
     """
 
     preset: str | None = None
@@ -41,7 +41,7 @@ class SweepPart(Part):
     skip: str | None = None
 
 
-class BudgetPart(Part):
+class BudgetPart(StudyModel):
     """What all sweeps have in common. ``dev_rows``: how many of the largest dev file are used."""
 
     seeds: Annotated[int, Field(ge=1)]
@@ -52,7 +52,7 @@ class BudgetPart(Part):
     values: dict[str, Any] = {}
 
 
-class Selection(Part):
+class Selection(StudyModel):
     """Runs of a sweep whose settings are as in ``where``; of several, the ``best`` by a score."""
 
     sweep: str
@@ -61,13 +61,13 @@ class Selection(Part):
     best: str | None = None
 
 
-class Row(Part):
+class Row(StudyModel):
     name: str
     runs: str | None = None
     printed: list[float | str | None] = []
 
 
-class Table(Part):
+class Table(StudyModel):
     """Laid out as in the report; ``columns`` are measures, as in the claims' ``on``.
 
     TM-relative scores are relative to ``baseline``.
@@ -79,7 +79,7 @@ class Table(Part):
     rows: list[Row]
 
 
-class Claim(Part):
+class Claim(StudyModel):
     """A claim of a report, and the test that decides it, fixed before anything runs."""
 
     id: str
@@ -96,7 +96,7 @@ class Claim(Part):
     why: str = ""
 
 
-class Count(Part):
+class Count(StudyModel):
     """A network that is only counted, never trained."""
 
     preset: str
@@ -104,7 +104,7 @@ class Count(Part):
     overrides: dict[str, Any] = {}
 
 
-class Study(Part):
+class Study(StudyModel):
     """A study at one budget; ``folder`` is that of its file."""
 
     name: str = ""

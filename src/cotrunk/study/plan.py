@@ -65,11 +65,11 @@ def planned_trials(spec: Spec) -> list[TrialSpec]:
 
 
 def planned_specs(study: Study, choices: Choices) -> dict[str, Spec]:
-    """All sweeps that can run, before any has: of earlier results, the first values are taken."""
+    """All sweeps that can run, before any has; the first values stand in for earlier results."""
     specs: dict[str, Spec] = {}
 
     def first(sweep: str, key: str, _by: str) -> list[Any]:
-        if sweep not in specs:  # it is skipped, or wrong, which is said for itself
+        if sweep not in specs:  # it is skipped, or its own errors are reported
             return []
         trials = planned_trials(specs[sweep])
         found = [value_at(raw_of(specs[sweep], trial), key) for trial in trials]
@@ -137,7 +137,7 @@ def _unchanged(study: Study, part: SweepPart, choices: Choices) -> Base:
 
 
 def _with_files(value: Any, needs: Sequence[str], data: Path | None) -> Any:
-    """Files that a sweep needs are those in the folder of the data."""
+    """Names of files that a sweep needs become paths in the folder of the data."""
     if isinstance(value, dict):
         return {key: _with_files(inner, needs, data) for key, inner in value.items()}
     if isinstance(value, str) and value in needs and data is not None:

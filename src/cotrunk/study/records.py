@@ -34,7 +34,7 @@ WITHOUT_EFFECT = (
 
 @dataclass(frozen=True, eq=False)
 class TaskRecord:
-    """A task of a run on its dev rows: what the best network put out, and the labels."""
+    """A task of a run on its dev rows: the outputs of the best network, and the labels."""
 
     name: str
     labels: Kind
@@ -76,7 +76,7 @@ class RunRecord:
     best_step: int | None
     history: Sequence[Mapping[str, Any]]
     digests: Mapping[str, str]
-    """Of the contents of files, by the setting that names them."""
+    """Digests of the contents of files, by the setting that names them."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Broken:
 
 @dataclass(frozen=True, eq=False)
 class RunGroup:
-    """Runs that differ in their seed only; ``choices`` are the settings that set them apart.
+    """Runs that differ in their seed only; ``choices`` are the settings that groups differ in.
 
     ``repeats`` have the seed of one of the ``runs``: they add no evidence.
     """

@@ -99,7 +99,7 @@ def _plan(*parts: tuple[str, int]) -> str:
 
 
 def _changes(plan: str, base: Base) -> dict[str, Any]:
-    """Methods that compare gradients have nothing to do if nothing is shared."""
+    """Methods that compare gradients are turned off if nothing is shared: they have no effect."""
     train = _tables(base, "train")
     changes: dict[str, Any] = {"sharing.encoder": plan}
     if not plan.startswith("I"):
@@ -233,8 +233,8 @@ def recommend(groups: Mapping[str, Sequence[RunRecord]]) -> Recommendation | Non
     """The smallest plan that is not shown to be worse than the best; None without runs.
 
     Differences from the best plan are tested over seeds and rows, and corrected for their number
-    (Holm). Plans within the margin of the best count as equally good. A plan that the noise hides
-    is not ruled out, but its interval is said.
+    (Holm). Plans within the margin of the best count as equally good. A plan that is too noisy to
+    judge is not ruled out, but its interval is reported.
     """
     scored = {
         plan: [score for run in runs if (score := score_of(run, "official")) is not None]

@@ -29,10 +29,10 @@ def shown(compared: Comparison) -> ShownComparison:
     )
 
 
-Part = tuple[list[str], list[list[str]]]
+_TableData = tuple[list[str], list[list[str]]]
 
 
-def _parts(found: Table) -> tuple[Part, Part]:
+def _parts(found: Table) -> tuple[_TableData, _TableData]:
     """The columns about scores, and those about cost."""
     scores = list(found.columns[: found.cost]), [list(row[: found.cost]) for row in found.rows]
     rows = [[row[0], *row[found.cost :]] for row in found.rows if row[0]]

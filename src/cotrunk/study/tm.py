@@ -11,7 +11,7 @@ NO_TM: Mapping[str, float | None] = {"defined": None, "printed": None}
 
 
 def tm_of(runs: Sequence[RunRecord], base: Sequence[RunRecord]) -> Mapping[str, float | None]:
-    """Of the mean score, CPU seconds to train and memory over seeds, relative to the baseline's."""
+    """TM from the means over seeds of score, CPU seconds to train and memory, as in MOPS."""
     own, other = _parts(runs), _parts(base)
     if own is None or other is None:
         return NO_TM

@@ -50,7 +50,7 @@ def draw(plan: Plan, reads: Mapping[str, Sequence[str]]) -> PlanDrawing:
         height = ROW + DEPTH * (level.depths - 1)
         rows.append(_row(level, len(plan.tasks), column, y, height))
         y += height + GAP
-    words = [f"{level.name}: {_said(level.boxes)}" for level in levels]
+    words = [f"{level.name}: {_in_words(level.boxes)}" for level in levels]
     words += [f"{task} reads {', '.join(sources)}" for task, sources in reads.items()]
     return PlanDrawing(LABELS + column * len(plan.tasks), y - GAP, rows, "; ".join(words))
 
@@ -75,5 +75,5 @@ def _mark(box: Box, tasks: int) -> str:
     return "some" if len(box.tasks) > 1 or box.mark else "one"
 
 
-def _said(boxes: Sequence[Box]) -> str:
+def _in_words(boxes: Sequence[Box]) -> str:
     return ", ".join("+".join(box.tasks) for box in boxes if box.owned)

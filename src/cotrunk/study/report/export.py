@@ -43,7 +43,7 @@ def _config() -> theme.Spec:
 
 
 def _on_paper(svg: str) -> str:
-    """CSS variables exist on the page only."""
+    """With the light colours instead of CSS variables, which exist only on the page."""
     return re.sub(r"var\(--([a-z0-9-]+)\)", lambda found: colours.LIGHT[found[1]], svg)
 
 

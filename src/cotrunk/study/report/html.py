@@ -1,4 +1,4 @@
-"""Puts the sections of a report into one file that needs nothing else."""
+"""Puts the sections of a report into one self-contained HTML file."""
 
 import base64
 import hashlib

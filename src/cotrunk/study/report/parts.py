@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Cell:
-    """``note`` is smaller and stands behind the text; ``mark`` is a class of the style sheet."""
+    """``note`` is shown smaller, after the text; ``mark`` is a class of the style sheet."""
 
     text: str
     note: str = ""

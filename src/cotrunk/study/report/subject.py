@@ -114,7 +114,7 @@ def _titles(groups: Sequence[RunGroup], names: Mapping[Path, str]) -> list[str]:
 
 
 def _spelled(choices: Mapping[str, Any]) -> str:
-    """``S3 I3`` if words tell the groups apart, ``lr 1e-05`` for other settings."""
+    """``S3 I3`` for settings that are words, ``lr 1e-05`` for others."""
     return f" {DOT} ".join(
         value
         if isinstance(value, str) and value

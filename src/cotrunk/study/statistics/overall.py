@@ -14,7 +14,7 @@ def overall_over_rows(tasks: Mapping[str, OverRows], formula: Formula = "officia
     """For tests between runs with the same tasks; ``official`` maps correlations to 0..1 first.
 
     The overall error is the mean of the tasks' errors, and their rows are different rows, so the
-    influences are put side by side, each task's scaled to its share of the mean.
+    influences are concatenated, each task's scaled to its share of the mean.
     """
     parts = list(tasks.values())
     halved = [formula == "official" and part.scale == "correlation" for part in parts]

@@ -30,7 +30,7 @@ def stability(
     last: int = LAST,
     near: float = NEAR_BEST,
 ) -> Stability:
-    """``history`` has the records of metrics.jsonl. ``near``: within so much of the best score."""
+    """``history`` has the records of metrics.jsonl; ``near`` is a distance to the best score."""
     found = list(_dev_scores(history, task))
     scores = np.array([score for _, score in found[-last:]])
     spread = float(scores.std(ddof=1)) if len(scores) > 1 else math.nan

@@ -15,7 +15,7 @@ from cotrunk.kinds.intervals import t_quantile
 
 @dataclass(frozen=True)
 class Estimated:
-    """A variance that was estimated with so many degrees of freedom."""
+    """A variance that was estimated with ``freedom`` degrees of freedom."""
 
     variance: float
     freedom: float
@@ -41,7 +41,7 @@ class Estimated:
 
 
 def of_seeds(ones: Sequence[float], others: Sequence[float]) -> Estimated:
-    """Of the difference between two means; each side has its own variance (Welch 1947)."""
+    """Variance of the difference of two means; each side has its own variance (Welch 1947)."""
     sides = [side for side in (ones, others) if len(side) > 1]
     if len(sides) == 2:
         return _of_seed_mean(ones) + _of_seed_mean(others)
@@ -53,10 +53,10 @@ def of_seeds(ones: Sequence[float], others: Sequence[float]) -> Estimated:
 def of_rows(
     ones: Sequence[OverRows], others: Sequence[OverRows], *, shared: bool = False
 ) -> Estimated:
-    """Of the difference between two means, over the choice of rows.
+    """Variance of the difference of two means, over the choice of rows.
 
     ``shared``: without the noise of each seed alone, which the variance between seeds includes.
-    It is never below that of one row more or less.
+    It is at least the variance of one case more or less.
     """
     one_SN, other_SN = _influences(ones), _influences(others)
     rows = one_SN.shape[1]
@@ -72,7 +72,7 @@ def of_rows(
 
 
 def of_mean(runs: Sequence[OverRows]) -> Estimated:
-    """Of the mean over several seeds."""
+    """Variance of the mean over several seeds."""
     own_SN = _influences(runs)
     shared = _of_row_mean(own_SN.mean(axis=0)) - _own(own_SN) / len(runs)
     least = _least(runs)

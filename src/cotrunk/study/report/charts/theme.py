@@ -16,7 +16,7 @@ Record = Mapping[str, Any]
 
 FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", Arial, sans-serif'
 SERIES = 7
-"""Colours that can be told apart; what comes after them is grey."""
+"""The number of distinct colours; further series are grey."""
 OTHERS = "others"
 
 # Marks carry these styles; a theme gives them colours.

@@ -21,7 +21,7 @@ from cotrunk.study.report.summary import Summaries
 def sections_of(
     subject: Subject, summaries: Summaries, comparison: Comparison | None
 ) -> list[Section]:
-    """Those that these runs have something for."""
+    """The sections for which these runs have data."""
     networks = Networks()
     made: list[Callable[[], Section | None]] = [
         lambda: scores(subject, summaries, comparison),

@@ -37,7 +37,7 @@ MEASURES = (
 
 
 def cost(subject: Subject, summaries: Summaries) -> Section | None:
-    """None for a single series: there is nothing to weigh."""
+    """None for a single series: there is nothing to compare."""
     if len(subject.series) < 2:
         return None
     scores = _scores(subject, summaries)

@@ -103,8 +103,8 @@ def sampling(subject: Subject) -> Section:
         ]
         chart = sampling_chart(runs, task=task, most=most)
         figures.append(Figure(f"sampling-{task}", {"": chart}, records))
-    laws = {name: run.settings["train"]["sampling"] for name, run in subject.leading}
-    named = formats.listed(sorted({law for name, law in laws.items() if name in shown}))
+    samplers = {name: run.settings["train"]["sampling"] for name, run in subject.leading}
+    named = formats.listed(sorted({sampler for name, sampler in samplers.items() if name in shown}))
     text = [
         f"Batches of each task by epoch, through all stages (train.sampling: {named}). Bars are "
         "the batches drawn, ticks the number that the sampler expects."
