@@ -112,6 +112,7 @@ def test_all_systems_of_the_reports_are_there():
         *("minbert-annealed", "minbert-round-robin", "minbert-proportional"),
         *("pals-annealed", "pals-round-robin", "pals-proportional", "pals-large", "pals-late"),
         *("mastery-method-1", "mastery-method-2", "mastery-method-3", "mastery-pcgrad"),
+        "headline",
     }
 
 
@@ -246,7 +247,8 @@ def test_init_fits_the_plan_to_the_encoder_that_is_asked_for(tmp_path):
     assert prepared(path, "train.max_steps=1").network.plan
 
 
-def test_a_preset_that_no_report_trained_has_no_reported_settings(tmp_path, capsys):
-    command = ["init", "--preset", "pals-late", "--as-reported", "-o", str(tmp_path / "x.toml")]
+@pytest.mark.parametrize("name", presets.NOT_REPORTED)
+def test_a_preset_that_no_report_trained_has_no_reported_settings(name, tmp_path, capsys):
+    command = ["init", "--preset", name, "--as-reported", "-o", str(tmp_path / "x.toml")]
     assert main(command) == 2
     assert "no report has trained it" in capsys.readouterr().err

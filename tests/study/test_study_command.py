@@ -131,6 +131,7 @@ def test_a_dev_file_without_rows_is_refused_and_nothing_is_written(
         (["sharing", "absent.toml", "-o", "x"], "no such file"),
         (["mops", "-o", "x", "--seeds", "0"], "1 or more"),
         (["mops", "-o", "x", "--set", "train.lrr=1"], "train.lrr is not a setting"),
+        (["headline", "-o", "x"], "give --data DIR"),
     ],
 )
 def test_wrong_arguments_are_refused_before_anything_starts(
@@ -144,10 +145,13 @@ def test_wrong_arguments_are_refused_before_anything_starts(
     assert not (tmp_path / "x").exists()
 
 
+STUDIES = ("hybrid", "mops", "progressive", "pals", "mastery", "headline")
+
+
 def test_the_studies_are_listed(capsys):
     assert main(["study", "--list"]) == 0
     shown = capsys.readouterr().out
-    assert all(name in shown for name in ("hybrid", "mops", "progressive", "pals", "mastery"))
+    assert all(name in shown for name in STUDIES)
 
 
 @pytest.mark.slow

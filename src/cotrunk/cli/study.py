@@ -48,7 +48,8 @@ def study(arguments: Namespace) -> Document:
         specs = check(chosen, with_dev_part(chosen, choices, Path(scratch)))
         if arguments.dry_run:
             return _dry_run(chosen, specs, folder, as_json=arguments.json)
-    write_identity(folder, identity)
+    planned = {name: len(planned_trials(spec)) for name, spec in specs.items()}
+    write_identity(folder, identity | _asked(arguments) | {"planned": planned})
     choices = with_dev_part(chosen, choices, folder)
     failed: list[str] = []
     with closing(open_engine(arguments.engine, arguments.address)) as engine:
@@ -83,7 +84,12 @@ def _study(arguments: Namespace, choices: Choices) -> Study:
     return read_study(arguments.name, arguments.budget, with_data=arguments.data is not None)
 
 
-def _identity(chosen: Study, arguments: Namespace) -> dict[str, str | None]:
+def _asked(arguments: Namespace) -> dict[str, Any]:
+    """What else the user asked for; it may differ the next time."""
+    return {key: getattr(arguments, key) for key in ("weights", "seeds", "set")}
+
+
+def _identity(chosen: Study, arguments: Namespace) -> dict[str, Any]:
     """What all runs in a folder have in common; paths are absolute."""
     paths = {"data": arguments.data, "config": arguments.config}
     resolved = {key: str(Path(path).resolve()) if path else None for key, path in paths.items()}

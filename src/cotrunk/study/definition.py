@@ -117,7 +117,7 @@ class Study(StudyModel):
     runs: dict[str, Selection] = {}
     counts: dict[str, Count] = {}
     tables: list[Table] = []
-    claims: list[Claim]
+    claims: list[Claim] = []
 
 
 def names() -> list[str]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cotrunk.study.definition import Table
-from cotrunk.study.measures import shown_number
+from cotrunk.study.measures import shown_number, shown_spread
 from cotrunk.study.records import RunRecord
 
 Printed = float | str | None
@@ -13,10 +13,11 @@ Printed = float | str | None
 
 @dataclass(frozen=True)
 class Cell:
-    """``ours`` is the mean over seeds; None where there is no run."""
+    """``ours`` is the mean over seeds, ``spread`` their standard deviation; None where unknown."""
 
     ours: float | None
     printed: Printed
+    spread: float | None = None
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ class Filled:
                 "name": line.name,
                 "seeds": line.seeds,
                 "ours": {c: cell.ours for c, cell in self._cells(line)},
+                "spread": {c: cell.spread for c, cell in self._cells(line)},
                 "printed": {c: cell.printed for c, cell in self._cells(line)},
             }
             for line in self.lines
@@ -62,7 +64,11 @@ def filled(table: Table, groups: Mapping[str, Sequence[RunRecord]]) -> Filled:
         missing = len(table.columns) - len(row.printed)
         printed = [value if value != "" else None for value in (*row.printed, *[None] * missing)]
         cells = [
-            Cell(shown_number(runs, column, baseline=baseline), value)
+            Cell(
+                ours=shown_number(runs, column, baseline=baseline),
+                printed=value,
+                spread=shown_spread(runs, column),
+            )
             for column, value in zip(table.columns, printed, strict=True)
         ]
         lines.append(Line(row.name, len(runs), tuple(cells)))

@@ -118,8 +118,18 @@ def shown_number(
     """The mean over seeds; None if no run has it."""
     if measure in TM:
         return tm_of(runs, baseline)[TM[measure]]
-    found = [value for run in runs if math.isfinite(value := _plain(run, measure))]
+    found = _known(runs, measure)
     return float(np.mean(found)) if found else None
+
+
+def shown_spread(runs: Sequence[RunRecord], measure: str) -> float | None:
+    """The standard deviation over seeds; None if fewer than two runs have the measure."""
+    found = [] if measure in TM else _known(runs, measure)
+    return float(np.std(found, ddof=1)) if len(found) > 1 else None
+
+
+def _known(runs: Sequence[RunRecord], measure: str) -> list[float]:
+    return [value for run in runs if math.isfinite(value := _plain(run, measure))]
 
 
 def _plain(run: RunRecord, measure: str) -> float:

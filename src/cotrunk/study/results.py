@@ -38,14 +38,20 @@ def refuse_other_study(out: Path, identity: Mapping[str, str | None]) -> None:
         )
 
 
-def write_identity(out: Path, identity: Mapping[str, str | None]) -> None:
-    """``identity``: what all runs in the folder have in common, such as their budget."""
+def write_identity(out: Path, identity: Mapping[str, Any]) -> None:
+    """``identity``: what all runs in the folder have in common, such as their budget.
+
+    Beside it, what was asked for and how many trials each sweep will have: a study that is cut
+    short leaves no results, but this.
+    """
     out.mkdir(parents=True, exist_ok=True)
     write_whole(out / IDENTITY, json.dumps(identity, indent=2, ensure_ascii=False).encode())
 
 
 def verdict_lines(outcome: Outcome) -> list[str]:
     """How many claims have which verdict, then a line for each that was settled."""
+    if not outcome.judged:
+        return []
     found = Counter(judged.verdict for judged in outcome.judged)
     counts = ", ".join(f"{number} {verdict}" for verdict, number in found.most_common())
     settled = [

@@ -13,20 +13,19 @@ def sections_of(outcome: Outcome) -> list[Section]:
     has_printed = any(made.has_printed for made in outcome.tables)
     means = "Scores are means over seeds."
     printed = "In parentheses: as printed in the report. Ours are means over seeds."
-    return [
-        Section(
-            id="claims",
-            title="Claims" if has_printed else "Questions",
-            text=[f"{_origin(outcome, has_printed)}, written down before anything ran."],
-            tables=[_claims(outcome)],
-        ),
-        Section(
-            id="printed",
-            title="Tables of the report" if has_printed else "All plans",
-            text=[printed if has_printed else means, *outcome.study.notes, *_skipped(outcome)],
-            tables=[_table(made) for made in outcome.tables],
-        ),
-    ]
+    claims = Section(
+        id="claims",
+        title="Claims" if has_printed else "Questions",
+        text=[f"{_origin(outcome, has_printed)}, written down before anything ran."],
+        tables=[_claims(outcome)],
+    )
+    tables = Section(
+        id="printed",
+        title="Tables of the report" if has_printed else "All plans",
+        text=[printed if has_printed else means, *outcome.study.notes, *_skipped(outcome)],
+        tables=[_table(made) for made in outcome.tables],
+    )
+    return [claims, tables] if outcome.judged else [tables]
 
 
 def _origin(outcome: Outcome, has_printed: bool) -> str:

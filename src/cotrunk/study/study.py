@@ -75,6 +75,7 @@ def check(study: Study, choices: Choices) -> dict[str, Spec]:
     specs: dict[str, Spec] = {}
     with errors.gathered():
         specs = planned_specs(study, choices)
+        _refuse_nothing(study, specs, choices.data)
     for spec in specs.values():
         with errors.gathered():
             refuse_wrong_trials(spec, planned_trials(spec))
@@ -82,6 +83,14 @@ def check(study: Study, choices: Choices) -> dict[str, Spec]:
     errors.lines += _not_measured(study, specs)
     errors.refuse()
     return specs
+
+
+def _refuse_nothing(study: Study, specs: Mapping[str, Spec], data: Path | None) -> None:
+    """A study of which no sweep can run would end with empty tables."""
+    if specs:
+        return
+    whys = dict.fromkeys(why_skipped(part, data) for part in study.sweeps.values())
+    raise UserError(f"study {study.name}: {'; '.join(why for why in whys if why)}")
 
 
 def run(study: Study, choices: Choices, out: Path, run_sweep: RunSweep) -> Outcome:
