@@ -12,7 +12,7 @@ SCRATCH := $(shell [ "$$(df -m --output=avail /dev/shm 2>/dev/null | tail -1)" -
 # Where Python is told to write no bytecode, every process would compile all that it imports.
 PYTEST := $(SCRATCH) PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder
 
-.PHONY: install browser demo test ray quick check format docs bench faults lock audit clean
+.PHONY: install browser demo test ray quick check format docs results bench faults lock audit clean
 
 install: $(STAMP)
 
@@ -68,6 +68,9 @@ docs: $(STAMP)  ## write the generated pages and pictures, build the site in sit
 	$(BIN)/python -m tools.settings
 	$(BIN)/python -m tools.pictures
 	$(BIN)/mkdocs build --strict -q
+
+results: $(STAMP)  ## draw docs/results.md and its pictures from results/*.json
+	$(BIN)/python -m tools.results
 
 bench: $(STAMP)  ## measure against peers, writes results/bench.json; DATA=folder uses the course's files, ONLY=sweep measures one thing
 	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e ".[bench]"
