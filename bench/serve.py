@@ -3,13 +3,14 @@
 import asyncio
 import csv
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -160,6 +161,7 @@ def _process(*command: object) -> Iterator[Server]:
         stderr=subprocess.DEVNULL,
         text=True,
         env=environment,
+        start_new_session=True,
     )
     try:
         assert process.stdout is not None
@@ -173,6 +175,8 @@ def _process(*command: object) -> Iterator[Server]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+        with suppress(ProcessLookupError):  # LitServe leaves its workers behind
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 async def _until_it_answers(url: str, process: subprocess.Popen[str]) -> None:
