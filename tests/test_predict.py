@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -198,8 +199,8 @@ def test_probabilities_are_those_of_the_prediction(predictor):
 
 
 def test_more_rows_than_a_chunk_keep_their_order(run, predictor, monkeypatch):
-    path = run.parent / "mood-dev.csv"
-    rows = Rows(predictor.tasks["mood"], predictor.source("mood", path))
+    source = replace(predictor.model.unlabelled["mood"], path=run.parent / "mood-dev.csv")
+    rows = Rows(predictor.tasks["mood"], source)
     whole = list(predictor.answer_file(["mood"], rows))
     monkeypatch.setattr("cotrunk.infer.predictor.CHUNK", 5)
     pieces = list(predictor.answer_file(["mood"], rows))

@@ -42,30 +42,26 @@ PRINTED_KIB = {
 }
 
 
+def printed_by_us(row, base):
+    score, _, _, _, seconds, memory, _, _ = row
+    return tm_printed(
+        score, seconds=seconds, memory=memory, base_seconds=base[4], base_memory=base[5]
+    )
+
+
 def test_the_report_prints_fifteen_rows():
     assert len(ROWS) == 15
 
 
 @pytest.mark.parametrize(("row", "base"), ROWS)
 def test_tm_is_what_mops_prints(row, base):
-    score, _, _, _, seconds, memory, printed, _ = row
-    found = tm_printed(
-        score, seconds=seconds, memory=memory, base_seconds=base[4], base_memory=base[5]
-    )
-    assert found == pytest.approx(printed, abs=0.001)
+    assert printed_by_us(row, base) == pytest.approx(row[6], abs=0.001)
 
 
 @pytest.mark.parametrize(("row", "base"), ROWS)
 def test_tm_is_what_mops_defines(row, base):
-    score, _, _, _, seconds, memory, printed, defined = row
-    found = tm_defined(
-        score,
-        seconds=seconds,
-        memory=memory,
-        base_score=base[0],
-        base_seconds=base[4],
-        base_memory=base[5],
-    )
+    *_, printed, defined = row
+    found = tm_defined(printed_by_us(row, base), base_score=base[0])
     assert found == pytest.approx(defined, abs=0.001)
     assert found == pytest.approx(printed / base[0], abs=0.001 / base[0])
 

@@ -3,17 +3,16 @@
 import csv
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
-from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
 
 from cotrunk.data.batches.text import PairFormat
 from cotrunk.data.reading.cells import as_words, text_fault, words_fault
-from cotrunk.data.reading.examples import Example, Rows, Source
+from cotrunk.data.reading.examples import Example, Rows
 from cotrunk.data.reading.refusal import LISTED
 from cotrunk.data.reading.splits import Text
 from cotrunk.data.tokens.encoded import BETWEEN_WORDS, encode
@@ -121,10 +120,6 @@ class Predictor:
             tokens = row_tokens(read.pieces, pair_format, template)
             found |= outputs(network, read.select, tokens, pair_format, template, alike)
         return found, read.units_R if words else None
-
-    def source(self, task: str, path: Path) -> Source:
-        """How a task reads a file: like its training files, but without labels."""
-        return replace(self.model.unlabelled[task], path=path)
 
     def answer_file(self, tasks: Sequence[str], rows: Rows) -> Iterator[Answered]:
         """The answers for every row of a file that all of ``tasks`` read in the same way."""

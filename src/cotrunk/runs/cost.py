@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, get_args
 
-from cotrunk.progress import OnProgress, ProgressUpdate
 from cotrunk.runs.folder import RunFolder
 
 Phase = Literal["prepare", "encode", "train", "evaluate", "save"]
@@ -92,15 +91,6 @@ class Meter:
     def start_writing(self) -> None:
         self.writes = True
         self.write()
-
-    def watching(self, on_progress: OnProgress) -> OnProgress:
-        """A progress callback that also writes the cost so far, in the middle of a phase."""
-
-        def update(done: ProgressUpdate) -> None:
-            self.tick()
-            on_progress(done)
-
-        return update
 
     def tick(self) -> None:
         self._credit()

@@ -21,7 +21,7 @@ def tm_of(runs: Sequence[RunRecord], base: Sequence[RunRecord]) -> Mapping[str, 
     printed = tm_printed(
         score, seconds=seconds, memory=memory, base_seconds=base_seconds, base_memory=base_memory
     )
-    return {"defined": printed / base_score, "printed": printed}
+    return {"defined": tm_defined(printed, base_score=base_score), "printed": printed}
 
 
 def _parts(runs: Sequence[RunRecord]) -> tuple[float, float, float] | None:
@@ -44,19 +44,8 @@ def tm_printed(
     return score * (base_seconds / seconds) * (base_memory / memory)
 
 
-def tm_defined(
-    score: float,
-    *,
-    seconds: float,
-    memory: float,
-    base_score: float,
-    base_seconds: float,
-    base_memory: float,
-) -> float:
+def tm_defined(printed: float, *, base_score: float) -> float:
     """As MOPS defines it: the baseline has 1."""
-    printed = tm_printed(
-        score, seconds=seconds, memory=memory, base_seconds=base_seconds, base_memory=base_memory
-    )
     return printed / base_score
 
 
