@@ -3,7 +3,6 @@
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from itertools import chain, islice
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from cotrunk.data.reading.examples import Example, Rows, Source
 from cotrunk.data.reading.splits import Text
+from cotrunk.data.reading.text_hash import row_hash, text_hash
 from cotrunk.errors import Errors, shown
 from cotrunk.kinds.task import Task
 
@@ -98,9 +98,9 @@ def _read(files: Sequence[Rows], lengths: Lengths, train: NDArray[np.uint64] | N
     quoted: list[str] = []
     numbered = ((number, batch) for number, rows in enumerate(files) for batch in _batches(rows))
     for number, batch in numbered:
-        keys = [_hash("\0".join(_normalised(example.texts))) for example in batch]
+        keys = [row_hash(map(spelled_out, example.texts)) for example in batch]
         texts.extend(keys)
-        ids.extend(_hash(f"{number} {example.id}") for example in batch)
+        ids.extend(text_hash(f"{number} {example.id}") for example in batch)
         labels.extend(hash(row.target) for row in batch)
         targets.extend(chain.from_iterable(row.target or () for row in batch))
         counts.extend(lengths([example.texts for example in batch]))
@@ -169,17 +169,9 @@ def _batches(rows: Iterable[Example]) -> Iterator[list[Example]]:
         yield batch
 
 
-def _normalised(texts: tuple[Text, ...]) -> list[str]:
-    return sorted(" ".join(spelled_out(text).split()).casefold() for text in texts)
-
-
 def spelled_out(text: Text) -> str:
     """A text as a string; words are joined by blanks."""
     return text if isinstance(text, str) else " ".join(text)
-
-
-def _hash(text: str) -> int:
-    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest())
 
 
 def _quoted(example: Example) -> str:

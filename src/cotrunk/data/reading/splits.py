@@ -12,10 +12,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from hashlib import blake2b, sha256
+from hashlib import sha256
 from typing import Literal
 
 from cotrunk import late_numpy as np
+from cotrunk.data.reading.text_hash import folded, text_hash
 
 Split = Literal["train", "dev", "test"]
 Text = str | tuple[str, ...]
@@ -91,10 +92,8 @@ class Share:
 
 
 def fingerprint(text: Text) -> int:
-    """A hash of a text that ignores case and blanks."""
-    words = text.split() if isinstance(text, str) else text
-    folded = " ".join(words).casefold().encode()
-    return int.from_bytes(blake2b(folded, digest_size=8).digest(), "little")
+    """A hash of a text that ignores case and blanks, but not those inside a word of a list."""
+    return text_hash(folded(text) if isinstance(text, str) else " ".join(text).casefold())
 
 
 def hold_out(share: Share, *, seed: int) -> HeldOut:
@@ -178,8 +177,7 @@ class _Groups:
 
 def _uniform(*parts: object) -> float:
     """A number in [0, 1) that depends only on ``parts``."""
-    mark = blake2b("\0".join(map(str, parts)).encode(), digest_size=8).digest()
-    return int.from_bytes(mark, "little") / 2**64
+    return text_hash("\0".join(map(str, parts))) / 2**64
 
 
 def split_arrays(splits: Splits) -> dict[str, np.ndarray]:

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import IO, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cotrunk.data.reading.text_hash import row_hash
 from cotrunk.data.tokens.tokenise import Tokeniser, sums
 
 BETWEEN_WORDS = "\0"
@@ -74,9 +74,7 @@ def _of_rows(texts: Sequence[str], texts_per_row: int) -> NDArray[np.uint64]:
 
 def fingerprints(rows: Iterable[Sequence[str]]) -> NDArray[np.uint64]:
     """A hash of each row's texts that ignores case, blanks and the order of a pair."""
-    folded = (sorted([" ".join(text.casefold().split()) for text in row]) for row in rows)
-    digests = [blake2b("\0".join(texts).encode(), digest_size=8).digest() for texts in folded]
-    return np.frombuffer(b"".join(digests), np.uint64)
+    return np.fromiter(map(row_hash, rows), np.uint64)
 
 
 def send(file: IO[bytes], message: bytes) -> None:
