@@ -15,6 +15,7 @@ from cotrunk.kinds import outcomes
 from cotrunk.kinds.kind import CERTAINTY, Answer, Kind, Loss, by_row, mean_of_seen
 from cotrunk.kinds.metrics import F1, Metric, class_counts, class_metrics
 from cotrunk.kinds.outcomes import DrawnAs
+from cotrunk.kinds.probabilities import logit, sigmoid, torch_sigmoid
 from cotrunk.kinds.threshold import (
     DEV_F1,
     EVEN,
@@ -164,10 +165,7 @@ class Binary(Kind):
         return (unit * 2).floor()
 
     def unreachable(self, low: float, high: float) -> tuple[str, str] | None:
-        if math.isinf(low):
-            return None
-        least, most = (1 / (1 + math.exp(-logit)) for logit in (low, high))
-        return f"probabilities of {least:.2f}..{most:.2f}", "labels are 0 and 1"
+        return unreachable_labels(low, high)
 
     def predict_labels(self, output: np.ndarray) -> np.ndarray:
         decided = is_above(output[:, 0], self.threshold)
@@ -184,7 +182,7 @@ class Binary(Kind):
         counts: np.ndarray | None = None,  # noqa: ARG002
     ) -> np.ndarray:
         """1 - probability of the gold label."""
-        return np.abs(outcomes.sigmoid(output)[:, 0] - target)
+        return np.abs(sigmoid(output)[:, 0] - target)
 
     def confusion(self, output: np.ndarray, target: np.ndarray) -> outcomes.Confusion:
         return outcomes.of_classes(self.predict_labels(output), target, self.names)
@@ -192,7 +190,7 @@ class Binary(Kind):
     def certainty(self, output: np.ndarray, target: np.ndarray) -> outcomes.Certainty:
         known = np.isfinite(output).all(axis=1)
         predicted = self.predict_labels(output[known])
-        sure = outcomes.sigmoid(output[known, 0] * np.where(predicted == 1, 1, -1))
+        sure = sigmoid(output[known, 0] * np.where(predicted == 1, 1, -1))
         return outcomes.Certainty(sure, predicted == target[known])
 
     def averaged(self, outputs: Sequence[np.ndarray]) -> np.ndarray:
@@ -209,7 +207,7 @@ class Binary(Kind):
         return self.names[int(label)]
 
     def answers(self, output: np.ndarray, *, counts: np.ndarray | None = None) -> list[Answer]:
-        labels, probabilities = by_row(self.predict_labels(output), counts), sigmoid(output)
+        labels, probabilities = by_row(self.predict_labels(output), counts), torch_sigmoid(output)
         return [
             Answer(self.label_name(label), tuple(row))
             for label, row in zip(labels, probabilities.tolist(), strict=True)
@@ -270,17 +268,16 @@ def _standard_label(raw: object) -> float | None:
     return value if value in (0.0, 1.0) else None
 
 
+def unreachable_labels(low: float, high: float) -> tuple[str, str] | None:
+    """What logits in low..high span and what labels 0 and 1 need, or None if that suffices."""
+    if math.isinf(low):
+        return None
+    least, most = (1 / (1 + math.exp(-limit)) for limit in (low, high))
+    return f"probabilities of {least:.2f}..{most:.2f}", "labels are 0 and 1"
+
+
 def logits_of_mean(outputs: Sequence[np.ndarray]) -> np.ndarray:
     """Logits of the mean of the probabilities, each class on its own."""
-    from scipy.special import expit, logit
-
-    mean_NO = mean_of_seen([expit(output.astype(np.float64)) for output in outputs])
+    mean_NO = mean_of_seen([sigmoid(output) for output in outputs])
     least, most = np.finfo(np.float64).tiny, 1 - np.finfo(np.float64).epsneg
-    return np.asarray(logit(np.clip(mean_NO, least, most)))
-
-
-def sigmoid(output: np.ndarray) -> np.ndarray:
-    """torch's sigmoid, in the precision of the outputs."""
-    import torch
-
-    return torch.from_numpy(output).sigmoid().numpy()
+    return logit(np.clip(mean_NO, least, most))

@@ -16,6 +16,7 @@ from cotrunk.errors import did_you_mean, shown
 from cotrunk.kinds import outcomes
 from cotrunk.kinds.kind import CERTAINTY, Answer, Kind, Loss, by_row, mean_of_seen
 from cotrunk.kinds.metrics import Metric, class_counts, class_metrics, f1_of_counts
+from cotrunk.kinds.probabilities import softmax, torch_softmax
 from cotrunk.kinds.weights import ClassWeights, balanced, check_weights
 from cotrunk.numbers import number_of
 
@@ -127,9 +128,9 @@ class Classes(Kind):
         return target.new_tensor(self.class_weights)[target.long()]
 
     def divergence(self, a_NO: Tensor, b_NO: Tensor) -> Tensor:
-        """``KL(a|b) + KL(b|a)``, which is ``sum (p - q)(log p - log q)``, so never below 0."""
-        log_p_NO, log_q_NO = a_NO.log_softmax(1), b_NO.log_softmax(1)
-        return ((log_p_NO.exp() - log_q_NO.exp()) * (log_p_NO - log_q_NO)).sum(1)
+        from cotrunk.kinds.losses import symmetric_divergence
+
+        return symmetric_divergence(a_NO, b_NO)
 
     def probabilities(self, logit_NO: Tensor) -> Tensor:
         return logit_NO.softmax(-1)
@@ -174,7 +175,7 @@ class Classes(Kind):
         counts: np.ndarray | None = None,  # noqa: ARG002
     ) -> np.ndarray:
         """1 - probability of the gold label."""
-        probabilities = outcomes.softmax(output)
+        probabilities = softmax(output)
         return 1 - probabilities[np.arange(len(target)), target.astype(np.int64)]
 
     def confusion(self, output: np.ndarray, target: np.ndarray) -> outcomes.Confusion:
@@ -182,12 +183,12 @@ class Classes(Kind):
 
     def certainty(self, output: np.ndarray, target: np.ndarray) -> outcomes.Certainty:
         known = np.isfinite(output).all(axis=1)
-        sure = outcomes.softmax(output[known]).max(axis=1)
+        sure = softmax(output[known]).max(axis=1)
         return outcomes.Certainty(sure, self.predict_labels(output[known]) == target[known])
 
     def averaged(self, outputs: Sequence[np.ndarray]) -> np.ndarray:
         """The logarithm of the mean probabilities: its softmax gives them back."""
-        mean_NO = mean_of_seen([outcomes.softmax(output) for output in outputs])
+        mean_NO = mean_of_seen([softmax(output) for output in outputs])
         return np.log(np.maximum(mean_NO, SMALLEST))
 
     def histogram(self, target: np.ndarray) -> dict[str, int]:
@@ -201,7 +202,7 @@ class Classes(Kind):
         return self.names[int(label)]
 
     def answers(self, output: np.ndarray, *, counts: np.ndarray | None = None) -> list[Answer]:
-        labels, probabilities = by_row(self.predict_labels(output), counts), softmax(output)
+        labels, probabilities = by_row(self.predict_labels(output), counts), torch_softmax(output)
         return [
             Answer(self.label_name(label), tuple(row), self._more(label))
             for label, row in zip(labels, probabilities.tolist(), strict=True)
@@ -259,10 +260,3 @@ def _listed(names: Sequence[str]) -> str:
     if tuple(names) == tuple(map(str, range(len(names)))):
         return f"0..{len(names) - 1}"
     return ", ".join(map(repr, names[:LISTED])) + (", ..." if len(names) > LISTED else "")
-
-
-def softmax(output: np.ndarray) -> np.ndarray:
-    """torch's softmax, in the precision of the outputs."""
-    import torch
-
-    return torch.from_numpy(output).softmax(-1).numpy()

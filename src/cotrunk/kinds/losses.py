@@ -54,3 +54,9 @@ def binary_cross_entropies(output_NO: Tensor, target: Tensor, *, smoothing: floa
     """The mean of the binary cross-entropies of all classes."""
     smooth_NO = target.view_as(output_NO) * (1 - smoothing) + smoothing / 2
     return F.binary_cross_entropy_with_logits(output_NO, smooth_NO, reduction="none").mean(1)
+
+
+def symmetric_divergence(a_NO: Tensor, b_NO: Tensor) -> Tensor:
+    """``KL(a|b) + KL(b|a)``, which is ``sum (p - q)(log p - log q)``, so never below 0."""
+    log_p_NO, log_q_NO = a_NO.log_softmax(1), b_NO.log_softmax(1)
+    return ((log_p_NO.exp() - log_q_NO.exp()) * (log_p_NO - log_q_NO)).sum(1)

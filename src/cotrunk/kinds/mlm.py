@@ -80,9 +80,9 @@ class MaskedWords(Kind):
         return partial(cross_entropy, smoothing=smoothing)
 
     def divergence(self, a_NO: Tensor, b_NO: Tensor) -> Tensor:
-        """``KL(a|b) + KL(b|a)``, which is ``sum (p - q)(log p - log q)``, so never below 0."""
-        log_p_NO, log_q_NO = a_NO.log_softmax(1), b_NO.log_softmax(1)
-        return ((log_p_NO.exp() - log_q_NO.exp()) * (log_p_NO - log_q_NO)).sum(1)
+        from cotrunk.kinds.losses import symmetric_divergence
+
+        return symmetric_divergence(a_NO, b_NO)
 
     def probabilities(self, logit_NO: Tensor) -> Tensor:
         return logit_NO.softmax(-1)

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from cotrunk import late_numpy as np
 from cotrunk.errors import shown
 from cotrunk.kinds import outcomes
-from cotrunk.kinds.binary import logits_of_mean, sigmoid
+from cotrunk.kinds.binary import logits_of_mean, unreachable_labels
 from cotrunk.kinds.classes import index_of, names_of
 from cotrunk.kinds.kind import CERTAINTY, Answer, Kind, Loss
 from cotrunk.kinds.metrics import MACRO_F1_OF_SETS, MICRO_F1_OF_SETS, Metric, f1_of_sets
 from cotrunk.kinds.outcomes import DrawnAs
+from cotrunk.kinds.probabilities import sigmoid, torch_sigmoid
 from cotrunk.kinds.threshold import (
     DEV_F1,
     EVEN,
@@ -133,9 +134,7 @@ class Multilabel(Kind):
         return (unit * 2).floor()
 
     def unreachable(self, low: float, high: float) -> tuple[str, str] | None:
-        from cotrunk.kinds.binary import Binary
-
-        return Binary().unreachable(low, high)
+        return unreachable_labels(low, high)
 
     def predict_labels(self, output: np.ndarray) -> np.ndarray:
         finite = np.isfinite(output).all(axis=1, keepdims=True)
@@ -205,7 +204,7 @@ class Multilabel(Kind):
         counts: np.ndarray | None = None,  # noqa: ARG002
     ) -> np.ndarray:
         """The mean over classes of 1 - probability of the gold value."""
-        return np.abs(outcomes.sigmoid(output) - self.shaped(target)).mean(axis=1)
+        return np.abs(sigmoid(output) - self.shaped(target)).mean(axis=1)
 
     def confusion(self, output: np.ndarray, target: np.ndarray) -> outcomes.Confusion:
         return outcomes.of_sets(self.predict_labels(output), self.shaped(target), self.names)
@@ -214,7 +213,7 @@ class Multilabel(Kind):
         """One entry for every (row, class) decision."""
         known = np.isfinite(output).all(axis=1)
         predicted = self.predict_labels(output[known])
-        sure = outcomes.sigmoid(output[known] * np.where(predicted == 1, 1, -1))
+        sure = sigmoid(output[known] * np.where(predicted == 1, 1, -1))
         right = predicted == self.shaped(target)[known]
         return outcomes.Certainty(sure.reshape(-1), right.reshape(-1))
 
@@ -238,7 +237,7 @@ class Multilabel(Kind):
         *,
         counts: np.ndarray | None = None,  # noqa: ARG002
     ) -> list[Answer]:
-        labels, probabilities = self.predict_labels(output), sigmoid(output).tolist()
+        labels, probabilities = self.predict_labels(output), torch_sigmoid(output).tolist()
         return [
             Answer(self.label_name(label), tuple(row))
             for label, row in zip(labels, probabilities, strict=True)

@@ -118,17 +118,3 @@ def class_scores(
         )
         for name, right, predicted, gold in counts
     ]
-
-
-def softmax(output: np.ndarray) -> np.ndarray:
-    """In float64, without torch."""
-    from scipy import special
-
-    return special.softmax(output.astype(np.float64), axis=-1)
-
-
-def sigmoid(output: np.ndarray) -> np.ndarray:
-    """In float64, without torch."""
-    from scipy import special
-
-    return special.expit(output.astype(np.float64))

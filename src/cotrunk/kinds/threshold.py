@@ -7,6 +7,7 @@ from statistics import fmean
 from typing import Literal
 
 from cotrunk import late_numpy as np
+from cotrunk.kinds.probabilities import logit, sigmoid
 
 DEV_F1: Literal["dev-f1"] = "dev-f1"
 EVEN = 0.5
@@ -29,7 +30,7 @@ def chosen(given: Threshold | tuple[float, ...]) -> float | tuple[float, ...]:
 def is_above(logits: np.ndarray, given: Threshold | tuple[float, ...]) -> np.ndarray:
     """Where the probability is above the threshold, as 1.0 and 0.0."""
     # A float64 array: as a plain number the cut would be rounded to the type of the logits.
-    return (logits > _logit(np.asarray(chosen(given), np.float64))).astype(np.float64)
+    return (logits > logit(np.asarray(chosen(given), np.float64))).astype(np.float64)
 
 
 def best_for_f1(logits: np.ndarray, gold: np.ndarray) -> float:
@@ -44,9 +45,9 @@ def best_for_f1(logits: np.ndarray, gold: np.ndarray) -> float:
     every, positive = np.sort(logits), np.sort(logits[gold == 1])
     found = np.unique(every)
     middle = np.concatenate([found[:1] - 1, (found[:-1] + found[1:]) / 2])
-    candidates = np.unique(np.append(_sigmoid(middle), EVEN))
+    candidates = np.unique(np.append(sigmoid(middle), EVEN))
     candidates = candidates[(candidates > 0) & (candidates < 1)]
-    cut = _logit(candidates)
+    cut = logit(candidates)
     right = len(positive) - np.searchsorted(positive, cut, side="right")
     given = len(every) - np.searchsorted(every, cut, side="right")
     f1 = 2 * right / (given + len(positive))
@@ -69,15 +70,3 @@ def threshold_line(thresholds: Mapping[str, float]) -> str:
         return f"{every} is given above a probability of {values.pop():.3g}"
     each = ", ".join(f"{name} {value:.3g}" for name, value in thresholds.items())
     return f"a class is given above a probability of: {each}"
-
-
-def _logit(probability: np.ndarray) -> np.ndarray:
-    from scipy.special import logit
-
-    return np.asarray(logit(probability))
-
-
-def _sigmoid(logits: np.ndarray) -> np.ndarray:
-    from scipy.special import expit
-
-    return np.asarray(expit(logits))
