@@ -19,6 +19,9 @@ from typing import TextIO
 UNFINISHED = re.compile(r"[0-9a-f]{64}\.[0-9a-f]{32}")
 """The temporary name of a cache folder."""
 ONE_DAY = 24 * 60 * 60
+MOST_HEADER_BYTES = 4 * 2**20
+MOST_TENSORS = 20_000
+"""Of a safetensors file; published encoders have under 500 tensors of 100 header bytes each."""
 
 
 def write_whole(path: Path, data: bytes) -> None:

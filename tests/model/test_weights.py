@@ -13,8 +13,9 @@ from published import EVERYWHERE, complaint, rewrite, same
 from safetensors.torch import load_file
 
 from cotrunk.errors import UserError
+from cotrunk.files import MOST_HEADER_BYTES, MOST_TENSORS
 from cotrunk.model.encoder.shape import NAMED, config_from_shape
-from cotrunk.model.weights.files import MOST_HEADER_BYTES, MOST_TENSORS, conversion
+from cotrunk.model.weights.files import conversion
 from cotrunk.model.weights.pretrained import find, to_hugging_face
 from hostile import Bomb, crafted, entry
 

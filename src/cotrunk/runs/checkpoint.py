@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from safetensors import SafetensorError
 
-from cotrunk.files import sync
+from cotrunk.files import MOST_HEADER_BYTES, MOST_TENSORS, sync
 
 if TYPE_CHECKING:  # importing torch takes seconds; most readers need only the JSON
     import numpy as np
@@ -23,8 +23,6 @@ if TYPE_CHECKING:  # importing torch takes seconds; most readers need only the J
 
 MANIFEST = "manifest.json"
 FORMAT = 1
-MAX_HEADER_BYTES = 4 * 2**20
-MAX_TENSORS = 20_000
 MAX_DOCUMENT_BYTES = 64 * 2**20
 
 Json = Any
@@ -78,8 +76,8 @@ def write_checkpoint(
             "a document cannot be called 'manifest': it would overwrite the checkpoint's"
         )
     for name, named in tensors.items():
-        if len(named) > MAX_TENSORS:
-            raise ValueError(f"{name}: has {len(named)} tensors; the limit is {MAX_TENSORS}")
+        if len(named) > MOST_TENSORS:
+            raise ValueError(f"{name}: has {len(named)} tensors; the limit is {MOST_TENSORS}")
     growing, old = _beside(folder, ".tmp"), _beside(folder, ".old")
     try:
         shutil.rmtree(growing, ignore_errors=True)
@@ -282,7 +280,7 @@ def _compared(folder: Path) -> tuple[dict[str, str], list[CheckpointDamaged]]:
             found[entry.name] = entry.stat(follow_symlinks=False).st_size
     manifest = folder / MANIFEST
     size = found.pop(MANIFEST, None)
-    if size is None or size > MAX_HEADER_BYTES:
+    if size is None or size > MOST_HEADER_BYTES:
         raise CheckpointDamaged(manifest, "a manifest", _size(size))
     data = manifest.read_bytes()
     content = _parse_json(manifest, data)
@@ -311,8 +309,8 @@ def _verified(file: Path, sha256: str) -> bytes:
     with file.open("rb") as stream:
         # Checked before parsing: a long crafted header takes minutes to parse.
         header = int.from_bytes(stream.read(8), "little")
-        if file.suffix == ".safetensors" and header > MAX_HEADER_BYTES:
-            raise CheckpointDamaged(file, f"a header <= {MAX_HEADER_BYTES} bytes", f"{header}")
+        if file.suffix == ".safetensors" and header > MOST_HEADER_BYTES:
+            raise CheckpointDamaged(file, f"a header <= {MOST_HEADER_BYTES} bytes", f"{header}")
         size = os.fstat(stream.fileno()).st_size
         if file.suffix == ".json" and size > MAX_DOCUMENT_BYTES:
             raise CheckpointDamaged(file, f"at most {MAX_DOCUMENT_BYTES} bytes", f"{size}")
@@ -349,9 +347,9 @@ def _parse_arrays(file: Path, data: bytes) -> "dict[str, np.ndarray]":
 
 def _parsed(file: Path, data: bytes, load: Callable[[bytes], Found]) -> Found:
     header = _parse_json(file, data[8 : 8 + int.from_bytes(data[:8], "little")])
-    if not isinstance(header, dict) or len(header) > MAX_TENSORS:
+    if not isinstance(header, dict) or len(header) > MOST_TENSORS:
         raise CheckpointDamaged(
-            file, f"a header of at most {MAX_TENSORS} tensors", "something else"
+            file, f"a header of at most {MOST_TENSORS} tensors", "something else"
         )
     try:
         return load(data)

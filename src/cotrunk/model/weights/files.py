@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cotrunk.errors import UserError
-from cotrunk.files import read_regular
+from cotrunk.files import MOST_HEADER_BYTES, MOST_TENSORS, read_regular
 
 if TYPE_CHECKING:  # reading a shape needs only JSON
     from torch import Tensor
@@ -19,9 +19,6 @@ INDEX = "model.safetensors.index.json"
 # Other formats, never opened: some of them can run code.
 OTHER_FORMATS = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".h5", ".msgpack")
 
-# Published encoders stay under 500 tensors and 100 bytes of header for each.
-MOST_HEADER_BYTES = 4 * 2**20
-MOST_TENSORS = 20_000
 MOST_JSON_BYTES = 16 * 2**20
 
 
