@@ -1,5 +1,6 @@
-"""Tables as text and as HTML, for what a Python prompt or a notebook shows."""
+"""Tables as text and as HTML for a Python prompt or a notebook, and numbers in any table."""
 
+import math
 from collections.abc import Sequence
 from html import escape
 
@@ -29,14 +30,15 @@ def html_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, caption
 
 def shown_score(score: float | None, low: float | None, high: float | None) -> str:
     """``0.633 [0.577, 0.686]``; ``-`` for what is undefined."""
-    bounds = (
-        ""
-        if shown_number(low) == shown_number(high) == "-"
-        else f" [{shown_number(low)}, {shown_number(high)}]"
-    )
-    return shown_number(score) + bounds
+    bounds = "" if number(low) == number(high) == "-" else f" [{number(low)}, {number(high)}]"
+    return number(score) + bounds
 
 
-def shown_number(value: float | None) -> str:
-    """``0.633``; ``-`` for what is undefined."""
-    return "-" if value is None or value != value else f"{value:.3f}"
+def number(value: float | None) -> str:
+    """``0.633``; ``-`` for what is undefined, such as the correlation of a constant."""
+    return "-" if value is None or math.isnan(value) else f"{value:.3f}"
+
+
+def signed(value: float) -> str:
+    """``+0.012``; ``-`` for what is undefined."""
+    return "-" if math.isnan(value) else f"{value:+.3f}"

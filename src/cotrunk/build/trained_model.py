@@ -30,7 +30,7 @@ from cotrunk.kinds.task import Task
 from cotrunk.kinds.threshold import threshold_line
 from cotrunk.learn.evaluate import outputs_on, scores_of
 from cotrunk.model.sharing.partition import written
-from cotrunk.notebook import html_table, shown_number, shown_score, text_table
+from cotrunk.notebook import html_table, number, shown_score, text_table
 from cotrunk.runs.evaluation import Evaluation, read_evaluation
 
 COLUMNS = ["task", "kind", "reads", "metric", "score on dev"]
@@ -79,7 +79,7 @@ class TaskScores(Mapping[str, Score]):
                 task,
                 found.metric,
                 shown_score(found.score, found.low, found.high),
-                shown_number(found.baseline),
+                number(found.baseline),
                 f"{found.rows:,}",
             ]
             for task, found in self.scores.items()

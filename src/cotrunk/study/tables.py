@@ -9,6 +9,7 @@ from statistics import fmean
 from typing import Any
 
 from cotrunk.kinds.metrics import scored_on
+from cotrunk.notebook import number, signed
 from cotrunk.study.comparison import ComparedGroup, Comparison, TaskDifference
 from cotrunk.study.records import OVERALL, RunRecord
 from cotrunk.study.statistics.difference import Difference, Mean
@@ -67,8 +68,8 @@ def table_of(comparison: Comparison) -> Table:
                 _name(group, comparison),
                 _settings(group),
                 *(_score(group.scores.get(task)) for task in tasks),
-                *(_number(group.overall[key]) for key in OVERALL),
-                *(_number(group.tm[key]) for key in ("defined", "printed")),
+                *(number(group.overall[key]) for key in OVERALL),
+                *(number(group.tm[key]) for key in ("defined", "printed")),
                 *(_cost(cost, group) for cost in costs),
             ]
         )
@@ -112,7 +113,7 @@ def transfer_rows(comparison: Comparison) -> list[list[str]]:
 
 
 def _interval(found: Difference) -> str:
-    return f"{_signed(found.difference)} [{_signed(found.low)}, {_signed(found.high)}]"
+    return f"{signed(found.difference)} [{signed(found.low)}, {signed(found.high)}]"
 
 
 def _p(value: float) -> str:
@@ -137,13 +138,13 @@ def _score(found: Mean | None) -> str:
     if found is None:
         return NOTHING
     spread = "" if math.isnan(found.sd) else f" ± {found.sd:.3f}"
-    return f"{_number(found.mean)}{spread} [{_number(found.low)}, {_number(found.high)}]"
+    return f"{number(found.mean)}{spread} [{number(found.low)}, {number(found.high)}]"
 
 
 def _difference(found: TaskDifference | None) -> str:
     if found is None:
         return ""
-    return f"{_signed(found.difference.difference)} (p {_p(found.p)}) {found.verdict}"
+    return f"{signed(found.difference.difference)} (p {_p(found.p)}) {found.verdict}"
 
 
 def _cost(cost: _Cost, group: ComparedGroup) -> str:
@@ -158,14 +159,6 @@ def _mean_cost(cost: _Cost, group: ComparedGroup) -> float | None:
 
 def _mega(count: int | None) -> float | None:
     return None if count is None else count / 1e6
-
-
-def _number(value: float | None) -> str:
-    return NOTHING if value is None or math.isnan(value) else f"{value:.3f}"
-
-
-def _signed(value: float) -> str:
-    return NOTHING if math.isnan(value) else f"{value:+.3f}"
 
 
 def _notes(comparison: Comparison) -> list[str]:

@@ -5,7 +5,8 @@ from typing import Any
 
 from rich.table import Table
 
-from cotrunk.cli.terminal.output import number, out, table
+from cotrunk.cli.terminal.output import out, table
+from cotrunk.notebook import number
 
 Document = Mapping[str, Any]
 

@@ -1,7 +1,6 @@
 """Tables on standard output, messages on standard error."""
 
 import json
-import math
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from rich.text import Text
 from cotrunk.cli.terminal.streams import IgnoreBrokenPipe
 from cotrunk.errors import printable
 from cotrunk.files import without_nan
+from cotrunk.notebook import number
 
 Document = dict[str, Any]
 WIDEST = 1000
@@ -63,16 +63,11 @@ def note_unfinished(folder: Path, which: str) -> None:
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     made = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
-    for number, column in enumerate(columns):
-        made.add_column(column, justify="right" if number else "left", no_wrap=True)
+    for at, column in enumerate(columns):
+        made.add_column(column, justify="right" if at else "left", no_wrap=True)
     for row in rows:
         made.add_row(*row)
     return made
-
-
-def number(value: float | None) -> str:
-    """A score; ``-`` if it is undefined, such as the correlation of a constant."""
-    return "-" if value is None or math.isnan(value) else f"{value:.3f}"
 
 
 def with_interval(score: float | None, low: float | None, high: float | None) -> str:

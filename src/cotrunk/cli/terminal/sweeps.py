@@ -12,8 +12,9 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from cotrunk.cli.terminal.output import duration, err, number, out, say, table
+from cotrunk.cli.terminal.output import duration, err, out, say, table
 from cotrunk.errors import plural
+from cotrunk.notebook import number
 from cotrunk.runs.folder import RunFolder
 from cotrunk.study.sweep.spec import Spec
 from cotrunk.study.sweep.state import Trial, best_so_far, progress_of

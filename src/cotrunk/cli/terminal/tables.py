@@ -1,16 +1,16 @@
 """The tables and drawings that commands print."""
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cotrunk.cli.terminal.output import megabytes, number, out, table, with_interval
+from cotrunk.cli.terminal.output import megabytes, out, table, with_interval
 from cotrunk.errors import plural
 from cotrunk.kinds.metrics import scored_on
 from cotrunk.kinds.task import Task
 from cotrunk.kinds.threshold import threshold_line
 from cotrunk.model.sharing.drawn import draw_owners
 from cotrunk.model.sharing.parameter_table import ParameterTable
+from cotrunk.notebook import number, signed
 
 Document = Mapping[str, Any]
 BAR = 24
@@ -223,10 +223,6 @@ def show_check(task: Task, splits: Document) -> None:
         for line in (*report["dropped_messages"], *report["seen_in_train"]):
             out().print(f"    {line}", markup=False)
         out().print(_histogram(report["labels"]), markup=False)
-
-
-def signed(difference: float) -> str:
-    return number(difference) if math.isnan(difference) else f"{difference:+.3f}"
 
 
 def _histogram(labels: Mapping[str, int]) -> str:
