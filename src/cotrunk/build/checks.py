@@ -27,7 +27,7 @@ from cotrunk.data.batches.samplers import ALL_TASKS_PER_STEP, DRAWN
 from cotrunk.data.reading.files import CONLL
 from cotrunk.errors import Errors, UserError, complaints
 from cotrunk.kinds.task import Task
-from cotrunk.learn.combine import combiner
+from cotrunk.learn.combine import combiner, compares_tasks
 from cotrunk.learn.regularize import regularizer
 from cotrunk.model.encoder.shape import Shape
 from cotrunk.model.head_plan import HeadPlan
@@ -157,7 +157,7 @@ def _wrong_combination(settings: Settings, train: Train, own: Collection[str]) -
     """Settings that are valid alone, but not together."""
     wrong = []
     drawn_alone = train.sampling not in ALL_TASKS_PER_STEP and train.accumulate == 1
-    wanted = train.gradients if train.gradients not in ("sum", "mean") else ""
+    wanted = train.gradients if compares_tasks(train.gradients) else ""
     several = len(tasks_in(settings, train)) > 1
     if drawn_alone and several and (wanted or train.loss_weighting == "gradnorm"):
         key = f"gradients = {wanted!r}" if wanted else 'loss_weighting = "gradnorm"'
@@ -278,7 +278,7 @@ def _frozen_tasks(
 def refuse_methods_without_effect(settings: Settings, network: Network) -> None:
     """A gradient method has no effect if no two tasks train the same parameter in any stage."""
     stages = settings.stages_of_training
-    chosen = [train for train in stages if train.gradients not in ("sum", "mean")]
+    chosen = [train for train in stages if compares_tasks(train.gradients)]
     if chosen and not any(_trained_together(settings, train, network) for train in chosen):
         layers = {place.name for place in network.plan.acting("layer")}
         frozen = all(layers <= frozen_places(train, network.plan) for train in chosen)

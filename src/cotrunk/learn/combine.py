@@ -267,6 +267,12 @@ COMBINERS: dict[str, Method] = {
     "fairgrad": _pure(fairgrad),
 }
 
+
+def compares_tasks(name: str) -> bool:
+    """Whether a method compares the gradients of tasks; otherwise it weighs all equally."""
+    return name not in ("sum", "mean")
+
+
 RANGES: dict[str, tuple[float, float]] = {
     "beta": (0.0, 1.0),
     "radius": (0.0, 100.0),

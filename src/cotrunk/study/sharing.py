@@ -11,6 +11,7 @@ import numpy as np
 from cotrunk.build.presets import layers_of
 from cotrunk.build.trial import Base, config_base
 from cotrunk.errors import UserError, plural
+from cotrunk.learn.combine import compares_tasks
 from cotrunk.study.definition import Budget, BudgetPart, Claim, Row, Study, SweepPart, Table
 from cotrunk.study.measures import score_of, shown_number
 from cotrunk.study.records import RunRecord, TaskRecord
@@ -104,7 +105,7 @@ def _changes(plan: str, base: Base) -> dict[str, Any]:
     changes: dict[str, Any] = {"sharing.encoder": plan}
     if not plan.startswith("I"):
         return changes
-    if train.get("gradients", "sum") not in ("sum", "mean"):
+    if compares_tasks(train.get("gradients", "sum")):
         changes["train.gradients"] = "sum"
         if "gradient_options" in train:
             changes["train.gradient_options"] = {}
