@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from itertools import cycle
 from pathlib import Path
 
@@ -318,7 +319,7 @@ def _row(stem: str, split: str, number: int) -> list[object]:
 def test_the_headline_is_trained_collected_and_shown_by_commands(course, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     small = ["--weights", "random:tiny", "--seeds", "2", "--engine", "local"]
-    short = ["--set", "train.epochs=1", "train.steps_per_epoch=4", "train.batch=4"]
+    short = ["--set", "train.epochs=1", "train.steps_per_epoch=36", "train.batch=4"]
     command = ["study", "headline", "--data", str(course), "-o", "out", *small, *short]
     assert cotrunk(command) == 0
     assert main(["collect", "out"], root=tmp_path) == 2  # without --tries
@@ -333,6 +334,13 @@ def test_the_headline_is_trained_collected_and_shown_by_commands(course, tmp_pat
     assert main(["zero-shot", "--data", str(course / "nowhere")], root=tmp_path) == 2
     assert main([], root=tmp_path) == 0
     assert "3 tries" in (tmp_path / "docs" / "results.md").read_text(encoding="utf-8")
+
+    (tmp_path / "out" / "results.json").unlink()  # as if it had been killed after the first run
+    shutil.rmtree(next((tmp_path / "out" / "headline").glob("*seed=11712")))
+    assert main(["collect", "out", "--tries", "3"], root=tmp_path) == 0
+    document = json.loads((tmp_path / "results" / "headline.json").read_text(encoding="utf-8"))
+    assert (document["planned"], document["finished"]) == (2, 1)
+    assert document["spread"]["official"] is None
 
 
 @pytest.mark.slow
