@@ -96,6 +96,12 @@ def test_a_difference_within_noise_recommends_nothing():
     assert "small" in lines[2]
 
 
+def test_equal_scores_are_not_called_a_lead():
+    lines = verdict(made("one", 30), made("two", 30, after=100))
+    assert "same overall score" in lines[0]
+    assert "highest" not in lines[0]
+
+
 def test_a_plan_with_one_seed_is_taken_as_a_network_only():
     small = [made(f"small-{seed}", 150 + seed, seed=seed) for seed in (1, 2)]
     assert verdict(*small, made("large-1", 20))[0].startswith("Of these networks, take large.")

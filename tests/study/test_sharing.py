@@ -105,3 +105,13 @@ def test_tasks_that_no_plan_has_learned_are_named():
     assert "constant answer" in found.document()["sentence"]
     groups["S3 I3"] = seeds_of(0.9, parameters=200)
     assert recommend(groups).unlearned == ()
+
+
+def test_smaller_plans_are_called_worse_only_if_there_are_any():
+    smallest = {
+        "I6": seeds_of(0.84, parameters=300, spread=0.05),
+        "S6": seeds_of(0.85, parameters=100, spread=0.05),
+    }
+    assert "worse" not in recommend(smallest).document()["sentence"]
+    larger = {"I6": seeds_of(0.95, parameters=300), "S6": seeds_of(0.70, parameters=100)}
+    assert "every smaller plan" in recommend(larger).document()["sentence"]

@@ -159,6 +159,8 @@ class Recommendation:
     share: float
     cpu_seconds: float
     worse: tuple[str, ...]
+    is_smallest: bool
+    """No plan has fewer parameters."""
     unlearned: tuple[str, ...] = ()
     """Tasks in which no plan is better than a constant answer."""
 
@@ -198,8 +200,15 @@ class Recommendation:
             f"{plural(round(self.cpu_seconds), 'CPU second')} to train, "
             f"overall score {self.score:.3f}."
         ]
+        if self.unlearned:
+            said.append(
+                f"No plan has learned {', '.join(self.unlearned)}: none is better than a constant "
+                "answer, so these scores say little; train longer, as with --budget full."
+            )
         found = self.difference
-        if found is None:
+        if found is None and self.is_smallest:
+            said.append("It has the best score, and no plan is smaller.")
+        elif found is None:
             said.append("It has the best score, and every smaller plan is shown to be worse.")
         else:
             said.append(
@@ -210,11 +219,6 @@ class Recommendation:
         said += self._how_sure()
         if self.worse:
             said.append(f"Shown to be worse: {', '.join(self.worse)}.")
-        if self.unlearned:
-            said.append(
-                f"No plan has learned {', '.join(self.unlearned)}: none is better than a constant "
-                "answer, so these scores say little; train longer, as with --budget full."
-            )
         return said
 
     def _how_sure(self) -> list[str]:
@@ -270,6 +274,7 @@ def recommend(groups: Mapping[str, Sequence[RunRecord]]) -> Recommendation | Non
         share=size[chosen] / max(size.values()),
         cpu_seconds=shown_number(groups[chosen], "train-cpu-seconds") or 0.0,
         worse=worse,
+        is_smallest=size[chosen] == min(size.values()),
         unlearned=_unlearned([runs for runs in groups.values() if runs]),
     )
 

@@ -64,6 +64,9 @@ def _which(
             f"{take}. It is as good as {best.name}, which has the highest overall "
             f"score ({scored}), and has {formats.percent(share)} of its parameters."
         )
+    tied = [s.name for s in others if s.name in found and found[s.name].difference.difference == 0]
+    if tied == open_ones:
+        return f"{_named([best.name, *tied])} have the same overall score, {scored}."
     return (
         f"{best.name} has the highest overall score, {scored}, but these runs do not show that it "
         f"is better than {_named(open_ones)}."
