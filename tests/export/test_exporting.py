@@ -77,6 +77,18 @@ def test_the_example_of_a_graph_needs_neither_torch_nor_cotrunk(run, call, tmp_p
             assert found == pytest.approx(expected, abs=1e-5)
 
 
+def test_the_example_of_a_graph_names_the_tasks_to_who_calls_it_wrongly(run, call, tmp_path):
+    folder = tmp_path / "graph"
+    assert call("export", run, "--to", "onnx", "-o", folder)[0] == 0
+    for row in ([], ["mood"], ["moot", "Good plot"], ["same", "a river"]):
+        command = [sys.executable, str(folder / "example.py"), *row]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (2, "")
+        (line,) = done.stderr.splitlines()
+        assert line.startswith("usage:")
+        assert {"mood", "same", "alike", "names"} <= set(line.split())
+
+
 def test_a_graph_in_int8_says_what_it_changes(run, call, tmp_path):
     folder = tmp_path / "small"
     code, out, _ = call("export", run, "--to", "onnx", "--int8", "-o", folder, "--json")
@@ -97,6 +109,16 @@ def test_the_card_tells_data_plan_scores_cost_licence_and_use(run, call, tmp_pat
         "```python",
     ):
         assert part in card
+
+
+def test_the_card_tells_which_share_of_a_file_was_held_out(call, tmp_path):
+    run, folder = tmp_path / "run", tmp_path / "graph"
+    share = ["tasks.mood.dev=0.25", "sharing.encoder=S2"]
+    cotrunk.train(write_toy(tmp_path), run, overrides=[*SHORT, *share])
+    assert call("export", run, "--to", "onnx", "--task", "mood", "same", "-o", folder)[0] == 0
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    assert "train mood-train.csv; dev 0.25 of mood-train.csv, held out" in card
+    assert "dev pair-dev.csv" in card
 
 
 def test_made_up_texts_are_compared_where_dev_rows_are_gone(run, call, tmp_path):

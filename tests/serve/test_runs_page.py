@@ -92,6 +92,25 @@ def test_rows_are_those_of_the_run_folders(runs):
     assert "not JSON" in rows["broken"].why
 
 
+def test_the_plan_of_a_run_whose_config_names_none_is_that_of_its_network(runs, tmp_path):
+    copied = Path(shutil.copytree(runs / "done" / "shared", tmp_path / "run"))
+    record = json.loads((copied / "run.json").read_text())
+    record["settings"]["sharing"]["encoder"] = None
+    (copied / "run.json").write_text(json.dumps(record), encoding="utf-8")
+
+    def plan() -> str:
+        (row,) = Listing(tmp_path).read().rows
+        return row.plan
+
+    assert plan() == "S2"
+    shutil.rmtree(copied / "best")
+    shutil.rmtree(copied / "final")
+    assert plan() == "S2"  # of the weights it starts from
+    record["settings"]["encoder"]["weights"] = "./moved"
+    (copied / "run.json").write_text(json.dumps(record), encoding="utf-8")
+    assert plan() == "S"
+
+
 def test_what_has_not_changed_is_not_read_again(runs, tmp_path):
     copied = Path(shutil.copytree(runs / "done", tmp_path / "done"))
     listing = Listing(copied)

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from cotrunk.build.saved_network import read_saved_network
+from cotrunk.build.sources import SPLITS
+from cotrunk.data.reading.examples import Source
 from cotrunk.model.sharing.drawn import draw_owners
 from cotrunk.model.weights.locate import local_folder
 from cotrunk.runs.checkpoint import read_documents
@@ -84,8 +86,8 @@ def _sections(
     files = [
         f"- {task}: "
         + "; ".join(
-            f"{split} {', '.join(source.path.name for source in saved.sources[split][task])}"
-            for split in ("train", "dev", "test")
+            f"{split} {_files(saved.sources[split][task], settings['tasks'][task][split])}"
+            for split in SPLITS
             if task in saved.sources[split]
         )
         for task in tasks
@@ -97,6 +99,12 @@ def _sections(
         f"## Plan\n\nThe network of the run; tasks in one box share a copy.\n\n```\n{drawing}\n```",
         f"## Cost\n\n{_cost(run)}",
     ]
+
+
+def _files(sources: Sequence[Source], named: object) -> str:
+    """``named``: the files in the config, or the share of the training rows that is held out."""
+    names = ", ".join(source.path.name for source in sources)
+    return f"{named:g} of {names}, held out" if isinstance(named, float) else names
 
 
 def _score_line(task: str, settings: Mapping[str, Any], evaluation: Evaluation | None) -> str:

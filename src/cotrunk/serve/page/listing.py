@@ -9,6 +9,8 @@ from typing import Any
 
 from cotrunk.errors import UserError, why_unreadable
 from cotrunk.files import read_regular
+from cotrunk.model.encoder.shape import shape_of_saved
+from cotrunk.model.weights.locate import local_shape
 from cotrunk.runs import lock
 from cotrunk.runs.checkpoint import MAX_DOCUMENT_BYTES
 from cotrunk.runs.folder import RunFolder
@@ -105,14 +107,14 @@ def _read(run: RunFolder, name: str, stamp: Stamp) -> RunRow:
 
 def _whole(run: RunFolder, name: str, state: str, version: str, changed: float) -> RunRow:
     record = RunFolder.open(run.path).read_document("run")
-    settings, best = record["settings"], _evaluation(run)
+    settings, best = record["settings"], _json(_scores_file(run))
     scores = best["scores"] if best else {}
     return RunRow(
         name,
         state,
         version,
         changed,
-        plan=str(settings["sharing"]["encoder"]),
+        plan=_plan(run, record),
         weights=str(settings["encoder"]["weights"]),
         seed=int(settings["train"]["seed"]),
         parameters=int(record["parameters"]["total"]),
@@ -123,10 +125,28 @@ def _whole(run: RunFolder, name: str, state: str, version: str, changed: float) 
     )
 
 
-def _evaluation(run: RunFolder) -> Any:
-    """The scores of the best network; None if there are none yet."""
+def _plan(run: RunFolder, record: Mapping[str, Any]) -> str:
+    """How the tasks share the layers, as in ``sharing.encoder``; by default they share all."""
+    given = record["settings"]["sharing"]["encoder"]
+    return str(given) if given is not None else f"S{_layers(run, record) or ''}"
+
+
+def _layers(run: RunFolder, record: Mapping[str, Any]) -> int | None:
+    """Of a saved network or, before there is one, of the weights; None if these are not here."""
+    for file in (run.best / "config.json", run.final / "config.json"):
+        if config := _json(file):
+            return shape_of_saved(config, str(file)).layers
     try:
-        return json.loads(read_regular(_scores_file(run), MAX_DOCUMENT_BYTES))
+        shape = local_shape(record["settings"]["encoder"]["weights"], base=Path(record["base"]))
+    except UserError:  # they were moved since
+        return None
+    return shape.layers if shape else None
+
+
+def _json(file: Path) -> Any:
+    """None if there is no such file yet."""
+    try:
+        return json.loads(read_regular(file, MAX_DOCUMENT_BYTES))
     except FileNotFoundError:
         return None
 
