@@ -96,6 +96,16 @@ def test_a_difference_within_noise_recommends_nothing():
     assert "small" in lines[2]
 
 
+def test_runs_without_a_common_task_are_named_in_the_notes_of_a_comparison():
+    mood, other = made("one", 30), made("two", 30)
+    topic = dataclasses.replace(other, tasks={"topic": other.tasks["mood"]})
+    groups = group_runs([mood, topic])
+    (note,) = compare_groups(groups, groups[0]).notes
+    assert "no task in common" in note
+    alike = group_runs([mood, other])
+    assert not compare_groups(alike, alike[0]).notes
+
+
 def test_equal_scores_are_not_called_a_lead():
     lines = verdict(made("one", 30), made("two", 30, after=100))
     assert "same overall score" in lines[0]

@@ -72,6 +72,7 @@ def compare_groups(
     compared = {group: _compared(group, base, scored) for group in groups}
     repeats = [run for group in groups for run in group.counted_once]
     notes = dict.fromkeys(f"{run.path}: {run.why}" for run in repeats)
+    notes |= dict.fromkeys(_unrelated(group, base) for group in others if not _common(group, base))
     tasks = dict.fromkeys(task for record in records for task in record.tasks)
     return Comparison(
         groups=tuple(compared.values()),
@@ -91,6 +92,14 @@ def compare_groups(
         broken=tuple(broken),
         notes=tuple(notes),
     )
+
+
+def _common(group: RunGroup, base: RunGroup) -> set[str]:
+    return set(group.runs[0].tasks) & set(base.runs[0].tasks)
+
+
+def _unrelated(group: RunGroup, base: RunGroup) -> str:
+    return f"{group.runs[0].path} has no task in common with the baseline, {base.runs[0].path}"
 
 
 def _baseline(groups: Sequence[RunGroup], named: Path, broken: Sequence[Broken]) -> RunGroup:

@@ -178,6 +178,8 @@ def _notes(comparison: Comparison) -> list[str]:
         f"score{between} [95 % interval]; p of differences is corrected by Holm's method",
         f"equivalent: shown to differ by less than {comparison.margin:g}; "
         "undecided: the dev rows and seeds cannot tell",
+        "TM: mean score (defined: relative to the baseline's) divided by time and memory relative "
+        "to the baseline's",
         *_transfer_notes(comparison),
     ]
     return [
