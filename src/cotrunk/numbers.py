@@ -6,6 +6,7 @@ import re
 ANY_DIGIT = re.compile("[1-9]")
 # Stricter than float(), which also accepts "1_000", "nan" and the digits of other scripts.
 NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
+DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+\s*", re.ASCII)
 LONGEST_NUMBER = 100
 
 
@@ -27,6 +28,10 @@ def number_of(raw: object) -> float | None:
         return float(raw)
     except OverflowError:
         return math.inf
+
+
+def has_decimal_comma(raw: object) -> bool:
+    return isinstance(raw, str) and DECIMAL_COMMA.fullmatch(raw) is not None
 
 
 def _float_of(text: str) -> float | None:

@@ -109,6 +109,28 @@ def test_wrong_labels_are_one_line_with_the_count_of_each(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("others", [["9", "9", "8"], [str(n) for n in range(10, 20)] * 2])
+def test_the_first_value_that_is_listed_is_the_one_at_the_place(tmp_path, others):
+    labels = ["1", "7", *others * 3]
+    path = write(tmp_path, "a.csv", "text,label\n" + "".join(f"x,{label}\n" for label in labels))
+    (line,) = refusal(STARS, one(path))
+    assert line.startswith(f"{path}:3:2 ")
+    assert "; found '7'" in line
+
+
+@pytest.mark.parametrize("good", [0, 1, 20])
+@pytest.mark.parametrize("bad", [2, 9])
+def test_decimal_commas_of_scores_come_with_the_fix(tmp_path, good, bad):
+    rows = "x;4.5\n" * good + "".join(f"x;1,{n:02}\n" for n in range(bad))
+    path = write(tmp_path, "a.csv", "text;label\n" + rows)
+    lines = refusal(Task("mark", 1, Scores(range=(0, 5))), one(path))
+    assert len(lines) == (bad if bad <= FEW else 1)
+    for line in lines:
+        assert "decimal commas" in line
+        assert "; replace ',' by '.'" in line
+        assert "kind" not in line
+
+
 def test_all_causes_are_told_at_once(tmp_path):
     rows = b"caf\xe9,1\n" * 9 + b",1\n" * 8 + b"x,7\n" * 7 + b"x,1,2\n" * 6 + b"x,\n"
     lines = refusal(STARS, one(write(tmp_path, "a.csv", b"text,label\n" + rows)))

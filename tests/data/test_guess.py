@@ -181,6 +181,25 @@ def test_rows_that_are_not_of_the_scheme_are_skipped_and_counted(tmp_path):
     assert "1 row with an I- tag that continues nothing" in task.why[-1]
 
 
+TAGGED = '{"tokens": ["w%d", "v"], "ner": ["B-X", "O"]}\n'
+UNEQUAL = '{"tokens": ["w%d", "v"], "ner": ["B-X"]}\n'
+UNTAGGED = '{"tokens": ["w%d", "v"], "ner": []}\n'
+
+
+@pytest.mark.parametrize("rows", [9, 20_100])
+def test_rows_with_unequal_numbers_of_words_and_tags_are_skipped_and_counted(tmp_path, rows):
+    lines = [TAGGED % n for n in range(rows)] + [UNEQUAL % rows] * 2
+    (task,) = tasks_of(write(tmp_path, "a.jsonl", "".join(lines))).values()
+    assert task.has_bad_rows
+    assert "2 rows with unequal numbers of words and tags" in task.why[-1]
+
+
+def test_rows_without_tags_are_not_taken_for_unequal_ones(tmp_path):
+    lines = [TAGGED % n for n in range(9)] + [UNTAGGED % 9]
+    (task,) = tasks_of(write(tmp_path, "a.jsonl", "".join(lines))).values()
+    assert not task.has_bad_rows
+
+
 def test_an_empty_cell_of_a_set_means_no_class(tmp_path):
     rows = [[f"{SENTENCE} {n}", ["a;b", "b", "", "c;a;b", "c"][n % 5]] for n in range(60)]
     (task,) = tasks_of(csv(tmp_path, ["text", "topics"], rows)).values()
@@ -207,6 +226,37 @@ def test_an_empty_cell_of_other_labels_is_a_gap(tmp_path):
 
 
 TEXTS = [f"{SENTENCE} {n}" for n in range(60)]
+
+
+def semicolons(folder, header, rows):
+    return write(folder, "a.csv", "\n".join(map(";".join, [header, *rows])) + "\n")
+
+
+@pytest.mark.parametrize(
+    "marks", [["4,5", "3,5", "3,0", "4,0"], ["1,03", "1,10", "2,03"], ["4", "4,5", "", "-1,5"]]
+)
+def test_decimal_commas_are_refused_with_the_fix_and_not_read_as_sets(tmp_path, marks):
+    rows = [[text, marks[n % len(marks)]] for n, text in enumerate(TEXTS)]
+    line = refusal(semicolons(tmp_path, ["Text", "Note"], rows))
+    assert "decimal commas in column 'Note'; replace ',' by '.'" in line
+
+
+def test_a_column_with_decimal_commas_is_left_out_beside_other_labels(tmp_path):
+    rows = [[text, ["4,5", "3,5"][n % 2], "ab"[n % 2]] for n, text in enumerate(TEXTS)]
+    (task,) = tasks_of(semicolons(tmp_path, ["Text", "Note", "Art"], rows)).values()
+    assert task.label == "Art"
+    assert "decimal commas in column 'Note'" in task.why[-1]
+
+
+def test_sets_of_numbers_with_three_in_a_cell_are_still_sets(tmp_path):
+    rows = [[text, ["1,2,3", "2,3", "1", "1,3"][n % 4]] for n, text in enumerate(TEXTS)]
+    (task,) = tasks_of(semicolons(tmp_path, ["Text", "Topics"], rows)).values()
+    assert task.kind == "multilabel"
+
+
+def test_a_row_with_a_decimal_comma_is_not_taken_for_a_header(tmp_path):
+    rows = [[text, ["4,5", "3,5"][n % 2]] for n, text in enumerate(TEXTS)]
+    assert "the first row looks like data" in refusal(semicolons(tmp_path, rows[0], rows[1:]))
 
 
 @pytest.mark.parametrize(

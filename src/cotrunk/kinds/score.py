@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from cotrunk import late_numpy as np
 from cotrunk.errors import shown
 from cotrunk.kinds import outcomes
-from cotrunk.kinds.kind import Kind, Loss
+from cotrunk.kinds.kind import Kind, LabelError, Loss
 from cotrunk.kinds.metrics import MEAN_ABSOLUTE_ERROR, PEARSON, RMSE, SPEARMAN, Metric
 from cotrunk.kinds.outcomes import DrawnAs
-from cotrunk.numbers import number_of
+from cotrunk.numbers import has_decimal_comma, number_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -75,6 +75,9 @@ class Scores(Kind):
 
     def read(self, raw: object) -> tuple[float, ...]:
         value = number_of(raw)
+        if has_decimal_comma(raw):
+            reason = f"decimal commas are not read as numbers; found {shown(raw)}"
+            raise LabelError(reason, fix="replace ',' by '.'")
         if value is None or not math.isfinite(value):
             raise ValueError(
                 f"a score must be a finite number that a float can hold; found {shown(raw)}"
@@ -84,7 +87,9 @@ class Scores(Kind):
             raise ValueError(f"a score must lie in {low:g}..{high:g}; found {shown(raw)}")
         return (value,)
 
-    def no_label_fits(self, held: Sequence[object]) -> tuple[str, str]:
+    def no_label_fits(self, held: Sequence[object]) -> tuple[str, str] | None:
+        if all(map(has_decimal_comma, held)):
+            return None
         numbers = [number for label in held if (number := number_of(label)) is not None]
         if len(numbers) < len(held) or self.range is None:
             return "no label is a number", 'check the label column, or set kind = "classes"'

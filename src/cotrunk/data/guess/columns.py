@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from cotrunk.data.guess.schemes import scheme_of
-from cotrunk.numbers import number_of
+from cotrunk.numbers import has_decimal_comma, number_of
 
 MOST_CLASSES, MOST_NUMBERED = 200, 20
 """The most distinct values, and the most distinct whole numbers, that can be classes."""
@@ -30,7 +30,17 @@ DATE = re.compile(
 )
 
 Role = Literal[
-    "text", "words", "number", "category", "set", "id", "counter", "date", "empty", "unknown"
+    "text",
+    "words",
+    "number",
+    "decimal commas",
+    "category",
+    "set",
+    "id",
+    "counter",
+    "date",
+    "empty",
+    "unknown",
 ]
 
 
@@ -85,6 +95,8 @@ def _described(name: str, cells: Sequence[Any], filled: Sequence[Any]) -> Column
     numbers = [number_of(cell) for cell in filled]
     if all(number is not None for number in numbers):
         return _of_numbers(name, written, [number for number in numbers if number is not None])
+    if all(number_of(cell) is not None or has_decimal_comma(cell) for cell in filled):
+        return Column(name, "decimal commas", len(written), len(set(written)))
     if all(map(is_date, written)):
         return Column(name, "date", len(written), len(set(written)))
     return _of_texts(name, written)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from cotrunk.data.guess.columns import FEW_WORDS, Column, is_date, word_count
 from cotrunk.errors import UserError, shown
-from cotrunk.numbers import number_of
+from cotrunk.numbers import has_decimal_comma, number_of
 
 
 def refuse_data_as_header(columns: Sequence[Column], *, place: str) -> None:
@@ -31,6 +31,8 @@ def _looks_like_data(column: Column) -> bool | None:
         return True if words > FEW_WORDS else None if words > 1 else False
     if column.role in ("number", "counter"):
         return number_of(name) is not None or None
+    if column.role == "decimal commas":
+        return has_decimal_comma(name) or number_of(name) is not None or None
     if column.role == "date":
         return is_date(name) or None
     parts = name.split(column.separator) if column.separator else [name]

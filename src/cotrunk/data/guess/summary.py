@@ -63,7 +63,9 @@ def summarize(path: Path) -> FileSummary:
     columns = {name: column_of(name, cells) for name, cells in cells_of.items()}
     if header and tuple(names) not in rows:  # else files with a header were joined
         refuse_data_as_header(list(columns.values()), place=f"{path}:{header}")
-    labels = [name for name, column in columns.items() if column.may_be_label]
+    labels = [
+        name for name, column in columns.items() if column.may_be_label or column.role == "words"
+    ]
     if is_whole or not labels:
         return FileSummary(path, tuple(columns.values()), len(rows), bad, encoding)
     with _opened(path, encoding) as table:

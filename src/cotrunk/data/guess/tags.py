@@ -33,6 +33,12 @@ def _tags_words(column: Column, words: Column) -> bool:
     )
 
 
+def unequal_rows(tags: Column, words: Column) -> int:
+    """Rows without tags are not counted: they have no label."""
+    lengths = zip(tags.lengths, words.lengths, strict=False)
+    return sum(0 < labelled != expected for labelled, expected in lengths)
+
+
 def conll_names(columns: Sequence[Column], words: Column, tags: Sequence[Column]) -> list[str]:
     """Distinct names for the columns of a CoNLL file, which has no header, by what they hold."""
     names: list[str] = []

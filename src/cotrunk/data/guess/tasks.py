@@ -10,11 +10,11 @@ from cotrunk.data.guess.columns import Column
 from cotrunk.data.guess.names import task_name
 from cotrunk.data.guess.schemes import AS_BIO, other_scheme
 from cotrunk.data.guess.summary import FileSummary, summarize
-from cotrunk.data.guess.tags import conll_names, words_and_tags
+from cotrunk.data.guess.tags import conll_names, unequal_rows, words_and_tags
 from cotrunk.data.reading.encodings import UTF8
 from cotrunk.data.reading.files import CONLL
 from cotrunk.data.reading.formats import LINE
-from cotrunk.errors import Errors, UserError, plural
+from cotrunk.errors import Errors, UserError, plural, shown
 from cotrunk.kinds import KINDS
 from cotrunk.kinds.binary import PAIRS
 
@@ -90,13 +90,23 @@ def _tasks_of(splits: Mapping[str, Path]) -> list[GuessedTask]:
     if seen.is_plain_text:
         return [_masked_words(seen, splits)]
     found = list(_tagging(seen, splits)) or list(_about_texts(seen, splits))
+    commas = _decimal_commas(seen)
+    if not found and commas:
+        raise UserError(f"{seen.path}: numbers must have a decimal point; found {commas}")
     if not found:
         held = ", ".join(f"{column.name} ({_described(column)})" for column in seen.columns[:20])
         raise UserError(
             f"{seen.path}: no column looks like a label of a text; found {held}; "
             "write the task by hand: cotrunk init -o run.toml shows how"
         )
-    return found
+    left_out = (f"left out: {commas}",) if commas else ()
+    return [replace(task, why=(*task.why, *left_out)) for task in found]
+
+
+def _decimal_commas(seen: FileSummary) -> str:
+    """Where they are, and the fix; "" if there are none."""
+    names = [shown(column.name) for column in seen.columns if column.role == "decimal commas"]
+    return f"decimal commas in column {_listed(names)}; replace ',' by '.'" if names else ""
 
 
 def _tagging(seen: FileSummary, splits: Mapping[str, Path]) -> Iterator[GuessedTask]:
@@ -115,7 +125,8 @@ def _tagging(seen: FileSummary, splits: Mapping[str, Path]) -> Iterator[GuessedT
         if column.scheme != "bio":
             options["scheme"] = column.scheme
         task = _task(seen, splits, label, (name_of[words.name],), "tags", why, options)
-        task = _with_other_scheme(_with_misfits(task, column), column)
+        task = _with_unequal_rows(_with_misfits(task, column), column, words)
+        task = _with_other_scheme(task, column)
         yield replace(task, columns=tuple(names) if renamed else ())
 
 
@@ -124,6 +135,13 @@ def _with_misfits(task: GuessedTask, tags: Column) -> GuessedTask:
         return task
     count = plural(tags.misfits, "row")
     note = f'{count} with an I- tag that continues nothing: skipped; scheme = "iob1" allows it'
+    return replace(task, why=(*task.why, note), has_bad_rows=True)
+
+
+def _with_unequal_rows(task: GuessedTask, tags: Column, words: Column) -> GuessedTask:
+    if not (unequal := unequal_rows(tags, words)):
+        return task
+    note = f"{plural(unequal, 'row')} with unequal numbers of words and tags: skipped"
     return replace(task, why=(*task.why, note), has_bad_rows=True)
 
 
@@ -291,6 +309,7 @@ def _described(column: Column) -> str:
         "counter": "a different number in every row",
         "empty": "empty",
         "number": f"{column.distinct:,} different numbers",
+        "decimal commas": "numbers with decimal commas",
         "category": f"{column.distinct:,} different values",
         "set": f"names joined by {column.separator!r}",
         "words": "lists of words",

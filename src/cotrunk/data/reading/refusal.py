@@ -111,7 +111,8 @@ class Cause:
         rule, found, hint = self.first[0].parts
         if not found:
             return rule
-        common = sorted(self.values, key=lambda value: -self.values[value])
+        first, *others = self.values  # the first is found at the place that is named
+        common = [first, *sorted(others, key=lambda value: -self.values[value])]
         if len(common) == 1 or self.first[0].about == "encoding":
             return f"{rule}; found {found}" + (f" ({hint})" if hint else "")
         if len(common) <= VALUES:
