@@ -1,5 +1,6 @@
 """What happened while a run trained, as records for charts."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -98,8 +99,26 @@ def _columns(points: Sequence[tuple[int, float]], width: int) -> list[tuple[int,
 
 
 def batches(run: RunRecord) -> list[Mapping[str, Mapping[str, float]]]:
-    """Planned and drawn batches of each task, epoch by epoch through all stages."""
-    return [entry["batches"] for entry in run.history if entry.get("batches")]
+    """Planned and drawn batches of each task, epoch by epoch through all stages.
+
+    The last epoch has no planned ones if it was not finished.
+    """
+    steps = [entry for entry in run.history if entry.get("event") == "step"]
+    ends = [number for number, entry in enumerate(steps, start=1) if entry.get("batches")]
+    finished = [steps[end - 1]["batches"] for end in ends]
+    return [*finished, *_unfinished(run, steps[ends[-1] if ends else 0 :])]
+
+
+def _unfinished(
+    run: RunRecord, steps: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Mapping[str, float]]]:
+    """The batches of an epoch's steps so far; unknown where a step may have several of a task.
+
+    Nor with stages: the steps may be of two that were both cut off.
+    """
+    if not steps or run.settings["train"]["accumulate"] > 1 or run.settings["stages"]:
+        return []
+    return [{"drawn": Counter(task for entry in steps for task in entry["loss"])}]
 
 
 def _segments(points: list[tuple[int, float]], most: int) -> list[tuple[int, float]]:

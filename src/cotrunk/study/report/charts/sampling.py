@@ -7,19 +7,23 @@ import altair as alt
 
 from cotrunk.study.report.charts.theme import ACCENT, CONTRAST, sized, table
 
+TOLD = "isValid(datum.planned) ? format(datum.planned, '.1f') : 'epoch not finished'"
+
 
 def sampling(runs: Sequence[str], *, task: str, most: float) -> Any:
     """Bars are drawn batches, ticks the planned ones; the parameter ``run`` chooses the run.
 
-    Records: run, epoch, planned, drawn. ``most``: the end of the axis, equal for all tasks.
+    Records: run, epoch, planned (None: not finished), drawn. ``most``: the end of the axis, equal
+    for all tasks.
     """
     chosen = alt.param(name="run", value=runs[0])
     base = (
         alt.Chart(table())
         .transform_filter("datum.run == run")
+        .transform_calculate(told=TOLD)
         .encode(
             x=alt.X("epoch:O", title="epoch", axis=alt.Axis(labelAngle=0, ticks=False)),
-            tooltip=["epoch:O", "drawn:Q", alt.Tooltip("planned:Q", format=".1f")],
+            tooltip=["epoch:O", "drawn:Q", alt.Tooltip("told:N", title="planned")],
         )
     )
     scale = alt.Scale(domain=[0, most])

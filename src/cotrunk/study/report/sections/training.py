@@ -79,7 +79,7 @@ def sampling(subject: Subject) -> Section:
     found = {name: history.batches(run) for name, run in subject.leading}
     shown = {name: epochs for name, epochs in found.items() if epochs}
     if not shown:
-        text = ["No run has finished an epoch, so nothing was counted."]
+        text = ["No batches were counted: no run has come far enough."]
         return Section("sampling", "Sampling", text)
     runs = list(shown)
     most = max(
@@ -95,7 +95,7 @@ def sampling(subject: Subject) -> Section:
             {
                 "run": name,
                 "epoch": number,
-                "planned": epoch["planned"].get(task, 0),
+                "planned": epoch["planned"].get(task, 0) if "planned" in epoch else None,
                 "drawn": epoch["drawn"].get(task, 0),
             }
             for name, epochs in shown.items()
@@ -107,6 +107,7 @@ def sampling(subject: Subject) -> Section:
     named = formats.listed(sorted({sampler for name, sampler in samplers.items() if name in shown}))
     text = [
         f"Batches of each task by epoch, through all stages (train.sampling: {named}). Bars are "
-        "the batches drawn, ticks the number that the sampler expects."
+        "the batches drawn, ticks the number that the sampler expects; an epoch without ticks was "
+        "not finished."
     ]
     return Section("sampling", "Sampling", text, choice=Choice("Run", "run", runs), figures=figures)
