@@ -64,7 +64,7 @@ def test_labels_mean(tmp_path, task, raw, label):
         (
             Task("s", 1, Scores(range=(0, 1))),
             "0,5",
-            "a finite number that a float can hold; found '0,5'",
+            "decimal commas are not read as numbers; found '0,5'; replace ',' by '.'",
         ),
         (Task("s", 1, Scores(range=(0, 1))), "1.01", "lie in 0..1; found '1.01'"),
     ],
