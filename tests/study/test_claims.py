@@ -83,7 +83,6 @@ def test_one_seed_a_side_settles_no_score():
     ("claim", "why"),
     [
         ({"test": "none", "why": "never described"}, "never described"),
-        ({"test": "better", "one": "good", "other": "absent", "on": "a"}, "absent"),
         ({"test": "better", "one": "good", "other": "one task", "on": "b"}, "score for b"),
         ({"test": "better", "one": "good", "other": "one task", "on": "mean"}, "different tasks"),
         ({"test": "better", "one": "good", "other": "skipped", "on": "a"}, "no such file"),
@@ -93,6 +92,20 @@ def test_what_cannot_be_tested_says_why(claim, why):
     judged = judge(Claim(id="x", claim="x", **claim), GROUPS, skipped={"skipped": "no such file"})
     assert judged.verdict == "not testable here"
     assert why in judged.why
+
+
+def test_a_claim_is_not_run_yet_until_every_side_has_a_finished_run():
+    claim = Claim(id="x", claim="x", test="order", one=["good", "absent", "later"], on="a")
+    judged = judge(claim, {**GROUPS, "later": []})
+    assert judged.verdict == "not run yet"
+    assert judged.why == "there is no finished run of absent, later"
+
+
+def test_a_document_shows_a_comparison_as_the_sentence_does():
+    judged = verdict_of("better", "good", "bad", on="train-cpu-seconds")
+    (part,) = judged.document()["evidence"]["comparisons"]
+    assert f"{part['comparison']} on {part['measure']}: {part['shown']}" in sentence(judged)
+    assert part["measure"] == "train-cpu-seconds (reduction)"
 
 
 def test_an_interval_that_covers_the_limit_decides_nothing_and_the_document_says_so():

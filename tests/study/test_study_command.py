@@ -104,6 +104,14 @@ def test_a_folder_of_another_study_is_refused_before_its_first_result(study_file
     assert "has runs of another study (study mops)" in capsys.readouterr().err
 
 
+def test_a_study_file_is_not_taken_for_the_study_of_the_same_name(study_file, capsys):
+    mine = study_file.rename(study_file.parent / "hybrid.toml")
+    out = mine.parent / "out"
+    write_identity(out, {"study": "hybrid", "budget": "quick", "data": None, "config": None})
+    assert main(command(mine, "--dry-run")) == 2
+    assert "has runs of another study (study hybrid)" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("content", [b"", b"one line", b"\xff\xfe\n\xff"])
 def test_a_dev_file_without_rows_is_refused_and_nothing_is_written(
     content, tmp_path, capsys, monkeypatch

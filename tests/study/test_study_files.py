@@ -274,7 +274,7 @@ def test_a_folder_without_the_course_files_is_refused_in_one_line(tmp_path):
     assert "quora-train.csv" in line
 
 
-def test_claims_without_runs_are_not_testable_rather_than_wrong():
+def test_claims_without_runs_are_not_run_yet_rather_than_wrong():
     study = read_study("mops", "quick")
     groups = {name: [] for name in selections_of(study)}
-    assert {judge(claim, groups).verdict for claim in study.claims} == {"not testable here"}
+    assert {judge(claim, groups).verdict for claim in study.claims} == {"not run yet"}

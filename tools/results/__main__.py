@@ -44,16 +44,14 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _collect(given: argparse.Namespace, root: Path) -> None:
-    from tools.results.collect import collect
+    from tools.results.collect import collect, study_of
     from tools.results.headline import NAME, headline_of
 
+    if NAME in [study_of(folder) for folder in given.folder] and given.tries is None:
+        raise UserError("collect: give --tries N for the headline: how many recipes were tried")
     for folder in given.folder:
         document = collect(folder)
         if document["study"] == NAME:
-            if given.tries is None:
-                raise UserError(
-                    "collect: give --tries N for the headline: how many recipes were tried"
-                )
             document = headline_of(document, tries=given.tries, chosen_at=given.chosen_at)
         _write(root, document["study"], document)
 
@@ -77,14 +75,16 @@ def _write_page(root: Path) -> None:
     from tools.results.texts import read_texts
 
     results, texts = read_results(root / "results"), read_texts()
+    drawn = pictures(results, texts)
+    text = page(results, texts, drawn)
     folder = root / "docs" / "pictures"
     folder.mkdir(parents=True, exist_ok=True)
-    for old in folder.glob("results-*.svg"):
+    files = {folder / f"results-{name}.svg": svg for name, svg in drawn.items()}
+    for file, svg in files.items():
+        write_whole(file, svg.encode())
+    write_whole(root / "docs" / "results.md", text.encode())
+    for old in set(folder.glob("results-*.svg")) - set(files):
         old.unlink()
-    drawn = pictures(results, texts)
-    for name, svg in drawn.items():
-        write_whole(folder / f"results-{name}.svg", svg.encode())
-    write_whole(root / "docs" / "results.md", page(results, texts, drawn).encode())
 
 
 if __name__ == "__main__":

@@ -9,17 +9,20 @@ import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from cotrunk import __version__
 from cotrunk.errors import UserError
 from cotrunk.files import without_nan
-from cotrunk.study.definition import Study, read_study
-from cotrunk.study.plan import Choices, planned_specs, planned_trials
+from cotrunk.runs.folder import RunFolder
+from cotrunk.study.definition import names, read_study
+from cotrunk.study.plan import Choices, planned_specs, trial_counts
 from cotrunk.study.records import RunRecord
 from cotrunk.study.results import IDENTITY
 from cotrunk.study.study import Outcome, conclude
+from cotrunk.study.sweep.state import read_record
+from tools.results.documents import MINILM
 
 Document = dict[str, Any]
 ABSOLUTE_PATH = re.compile(r"""(?<![\w.)\]/])~?(?:/[\w.+-][^\s/:;,'"()\[\]]*)+/?""")
@@ -35,27 +38,36 @@ class Trial:
     seed: int
     scores: Mapping[str, float | None]
     parameters: int
+    weights: str
+    epochs: int
+    steps: int
     best_step: int | None
     seconds: float
     cpu_seconds: float
 
 
+def study_of(folder: Path) -> str:
+    """The name of the study in a folder; refuses all but the package's own studies."""
+    return str(_asked(folder)["study"])
+
+
 def collect(folder: Path) -> Document:
     """What the runs in a study's folder say so far."""
+    folder = folder.resolve()
     asked = _asked(folder)
     data = Path(asked["data"]) if asked["data"] else None
     study = read_study(asked["study"], asked["budget"], with_data=data is not None)
     choices = Choices(data=data, weights=asked.get("weights"), seeds=asked.get("seeds"))
     outcome = conclude(study, choices, folder)
-    planned = asked.get("planned") or _planned(study, choices)
-    finished = [run for run in outcome.records if run.state == "finished"]
-    trials = [trial_of(run, folder) for run in finished]
+    planned = asked.get("planned") or trial_counts(planned_specs(study, choices))
+    trials = [trial_of(run, folder) for run in outcome.records if run.state == "finished"]
     found = outcome.document() | {
         "dev_rows": study.budget.dev_rows,
+        "broken": [{"run": _inside(each.path, folder), "why": each.why} for each in outcome.broken],
         "failed": _failed(folder, outcome),
     }
     machine = [folder, data, Path.cwd(), Path.home()]
-    return collected(found, asked, trials, planned, machine=[p for p in machine if p])
+    return collected(found, asked, trials, planned, machine=[path for path in machine if path])
 
 
 def collected(
@@ -70,18 +82,16 @@ def collected(
 
     ``planned``: trials by sweep; ``machine``: folders that must not be named.
     """
-    kept = {k: v for k, v in found.items() if k not in ("runs", "report_page", "data", "weights")}
-    done = Counter(trial.sweep for trial in trials)
     document = {
-        **kept,
+        **{key: value for key, value in found.items() if key != "runs"},
         "claims": [claim | {"n": _seeds(claim)} for claim in found["claims"]],
         "budget": asked["budget"],
+        "set": asked.get("set") or [],
         "data": "course" if asked["data"] else "sample",
-        "weights": asked.get("weights") or "minilm",
+        "weights": _weights(trials) or asked.get("weights") or MINILM,
         "command": command_of(asked),
         "version": __version__,
-        "planned": sum(planned.values()),
-        "finished": sum(min(done[sweep], count) for sweep, count in planned.items()),
+        "sweeps": _sweeps(found, trials, planned),
         "cpu_seconds": round(sum(trial.cpu_seconds for trial in trials), 1),
         "trials": [asdict(trial) for trial in trials],
     }
@@ -123,16 +133,25 @@ def without_paths(value: Any, machine: Sequence[Path]) -> Any:
 def trial_of(run: RunRecord, folder: Path) -> Trial:
     scores = {name: task.score["score"] for name, task in run.tasks.items()}
     return Trial(
-        sweep=_relative(run.path, folder).parts[0],
+        sweep=_sweep_of(_inside(run.path, folder)),
         plan=run.settings.get("sharing", {}).get("encoder"),
-        choices=_trial_file(run.path).get("choices", {}),
+        choices=read_record(RunFolder(run.path)).get("choices", {}),
         seed=run.seed,
         scores=scores | dict(run.overall),
         parameters=run.parameters,
+        weights=run.settings["encoder"]["weights"],
+        epochs=_epochs(run.settings),
+        steps=run.steps,
         best_step=run.best_step,
         seconds=round(sum(run.cost.seconds.values()), 1),
         cpu_seconds=round(sum(run.cost.cpu_seconds.values()), 1),
     )
+
+
+def _epochs(settings: Mapping[str, Any]) -> int:
+    """Of all stages together."""
+    own = settings["train"]["epochs"]
+    return sum(stage.get("epochs", own) for stage in settings["stages"] or [{}])
 
 
 def _asked(folder: Path) -> Mapping[str, Any]:
@@ -142,35 +161,53 @@ def _asked(folder: Path) -> Mapping[str, Any]:
         asked = None
     if not isinstance(asked, dict) or not {"study", "budget", "data"} <= set(asked):
         raise UserError(f"{folder}: has no {IDENTITY}; give a folder written by `cotrunk study`")
+    if asked["study"] not in names():
+        raise UserError(
+            f"{folder}: has runs of the study {asked['study']}; "
+            f"only the package's own can be collected: {', '.join(names())}"
+        )
     return asked
 
 
-def _planned(study: Study, choices: Choices) -> dict[str, int]:
-    """For a folder whose study.json does not say it."""
-    specs = planned_specs(study, choices)
-    return {name: len(planned_trials(spec)) for name, spec in specs.items()}
+def _sweeps(
+    found: Mapping[str, Any], trials: Sequence[Trial], planned: Mapping[str, int]
+) -> dict[str, dict[str, int]]:
+    """How many trials of each sweep were planned, and how they ended."""
+    finished = Counter(trial.sweep for trial in trials)
+    failed = Counter(_sweep_of(each["trial"]) for each in found["failed"])
+    broken = Counter(_sweep_of(each["run"]) for each in found["broken"])
+    return {
+        name: {
+            "planned": count,
+            "finished": min(finished[name], count),
+            "failed": failed[name],
+            "broken": broken[name],
+        }
+        for name, count in planned.items()
+    }
 
 
 def _failed(folder: Path, outcome: Outcome) -> list[Document]:
     """Trials that ended with an error."""
-    ended = {run.path.resolve() for run in outcome.records if run.state == "finished"}
+    finished = {run.path for run in outcome.records if run.state == "finished"}
     return [
-        {"trial": str(_relative(file.parent, folder)), "why": why}
-        for file in sorted(folder.glob("*/*/trial.json"))
-        if file.parent.resolve() not in ended and (why := _trial_file(file.parent).get("error"))
+        {"trial": _inside(run, folder), "why": why}
+        for run in sorted(file.parent for file in folder.glob("*/*/trial.json"))
+        if run not in finished and (why := read_record(RunFolder(run)).get("error"))
     ]
 
 
-def _trial_file(run: Path) -> Mapping[str, Any]:
-    try:
-        found = json.loads((run / "trial.json").read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
+def _inside(path: Path, folder: Path) -> str:
+    return str(path.relative_to(folder))
 
 
-def _relative(path: Path, folder: Path) -> Path:
-    return path.resolve().relative_to(folder.resolve())
+def _sweep_of(trial: str) -> str:
+    """``plans`` of ``plans/sharing.encoder=S6,seed=1``."""
+    return PurePath(trial).parts[0]
+
+
+def _weights(trials: Sequence[Trial]) -> str:
+    return ", ".join(dict.fromkeys(trial.weights for trial in trials))
 
 
 def _seeds(claim: Mapping[str, Any]) -> int | None:

@@ -1,7 +1,7 @@
 """The files of results/ that the page is made of."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,26 +12,48 @@ from tools.results.headline import NAME as HEADLINE
 STUDIES = ("hybrid", "mops", "progressive", "pals", "mastery")
 """Those of the five reports, in the order of the page."""
 ZERO_SHOT = "zero-shot"
+MINILM = "minilm"
 
 
 @dataclass(frozen=True)
-class Result:
-    """A study as it was collected."""
+class Progress:
+    """How many trials were planned, and how they ended; ``broken`` runs cannot be read."""
 
-    name: str
-    document: Mapping[str, Any]
-
-    @property
-    def planned(self) -> int:
-        return int(self.document["planned"])
-
-    @property
-    def finished(self) -> int:
-        return int(self.document["finished"])
+    planned: int
+    finished: int
+    failed: int
+    broken: int
 
     @property
     def is_complete(self) -> bool:
         return self.finished >= self.planned
+
+    @property
+    def not_run(self) -> int:
+        """Trials that never came to an end."""
+        return max(0, self.planned - self.finished - self.failed - self.broken)
+
+
+@dataclass(frozen=True)
+class Result:
+    """A study as it was collected, which may be before all of its sweeps have run."""
+
+    name: str
+    document: Mapping[str, Any]
+
+    def progress(self, sweeps: Collection[str] | None = None) -> Progress:
+        """Of some sweeps; None: of all."""
+        found: Mapping[str, Mapping[str, int]] = self.document["sweeps"]
+        mine = [counts for name, counts in found.items() if sweeps is None or name in sweeps]
+        return Progress(
+            planned=sum(counts["planned"] for counts in mine),
+            finished=sum(counts["finished"] for counts in mine),
+            failed=sum(counts["failed"] for counts in mine),
+            broken=sum(counts["broken"] for counts in mine),
+        )
+
+    def has_all_trials_of(self, claim: Mapping[str, Any]) -> bool:
+        return self.progress(claim["sweeps"]).is_complete
 
     @property
     def claims(self) -> Sequence[Mapping[str, Any]]:
@@ -39,13 +61,17 @@ class Result:
         return found
 
     @property
-    def verdicts(self) -> dict[str, str]:
-        return {claim["id"]: claim["verdict"] for claim in self.claims}
+    def uses_minilm(self) -> bool:
+        return bool(self.document["weights"] == MINILM)
+
+    @property
+    def uses_course_data(self) -> bool:
+        return bool(self.document["data"] == "course")
 
 
 @dataclass(frozen=True)
 class ZeroShot:
-    """MiniLM before any training: the cosine of mean-pooled vectors.
+    """MiniLM before any training, on the course's data: the cosine of mean-pooled vectors.
 
     ``para`` is the accuracy at the best threshold on the same rows, ``sts`` Pearson's r.
     """
@@ -62,6 +88,10 @@ class Results:
     studies: Mapping[str, Result]
     headline: Result | None = None
     zero_shot: ZeroShot | None = None
+
+    def zero_shot_beside(self, result: Result) -> ZeroShot | None:
+        """Only beside scores of the same encoder on the same data."""
+        return self.zero_shot if result.uses_minilm and result.uses_course_data else None
 
 
 def read_results(folder: Path) -> Results:

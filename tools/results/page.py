@@ -7,10 +7,12 @@ from typing import get_args
 from cotrunk.errors import plural
 from cotrunk.study.claims import Verdict
 from tools.results.claims import claim_lines
-from tools.results.documents import STUDIES, Result, Results, ZeroShot
+from tools.results.documents import MINILM, STUDIES, Result, Results
+from tools.results.drawn import description
 from tools.results.headline_section import headline_section
-from tools.results.sharing import points_of, sharing_table, summary
-from tools.results.tables import escaped, has_paraphrase, report_table, table
+from tools.results.parts import left_out, listed, paraphrase_note, trials_table, unfinished
+from tools.results.sharing import MEASURES, SWEEPS, points_of, sharing_table, summary
+from tools.results.tables import has_paraphrase, report_table, table
 from tools.results.texts import ABOUT, SHARING, ReportTexts, advice_for
 
 VERDICTS: tuple[str, ...] = get_args(Verdict)
@@ -29,10 +31,6 @@ This page is written by `make results` from `results/*.json`, and those files by
 `python -m tools.results collect` from the folders of studies. A study that has not run, or was cut
 short, says so.
 """
-SEEN = (
-    "MiniLM was tuned on a billion pairs before any of these runs, 103,663 Quora duplicate "
-    "triplets among them, so paraphrase scores start ahead of a plain BERT's."
-)
 Texts = Mapping[str, ReportTexts]
 
 
@@ -41,19 +39,8 @@ def page(results: Results, texts: Texts, drawn: Collection[str]) -> str:
     lines = [TOP, *_overview(results), *_sharing(results, texts[SHARING], drawn)]
     for name in STUDIES:
         lines += _report(name, results, texts[name], drawn)
-    lines += headline_section(results, paraphrase_note(results.zero_shot))
+    lines += headline_section(results)
     return "\n".join(lines).rstrip() + "\n"
-
-
-def paraphrase_note(zero_shot: ZeroShot | None) -> str:
-    """Stands wherever paraphrase scores do."""
-    if zero_shot is None:
-        return f"{SEEN} Its scores without any training are not measured yet."
-    return (
-        f"{SEEN} Without any training, the cosine of its mean-pooled vectors has an accuracy of "
-        f"{zero_shot.para:.3f} on paraphrase (all dev rows, at the threshold that suits them best) "
-        f"and a correlation of {zero_shot.sts:.3f} on similarity."
-    )
 
 
 def _overview(results: Results) -> Iterator[str]:
@@ -63,9 +50,9 @@ def _overview(results: Results) -> Iterator[str]:
             rows.append([f"`{name}`", "not run yet", *[""] * (len(VERDICTS) + 1)])
             continue
         found = results.studies[name]
-        counts = Counter(found.verdicts.values())
+        counts = Counter(claim["verdict"] for claim in found.claims)
         hours = found.document["cpu_seconds"] / 3600
-        trials = f"{found.finished} of {found.planned}"
+        trials = f"{found.progress().finished} of {found.progress().planned}"
         rows.append([f"`{name}`", trials, *(str(counts[v]) for v in VERDICTS), f"{hours:.1f}"])
     yield from table(["study", "trials run", *VERDICTS, "CPU hours"], rows)
 
@@ -76,18 +63,18 @@ def _sharing(results: Results, texts: ReportTexts, drawn: Collection[str]) -> It
     result = results.studies.get(ABOUT)
     points = points_of(result) if result else []
     if result is None or not points:
-        yield f"Not answered yet: `cotrunk study {ABOUT}` has no finished runs of these plans."
+        yield f"Not answered yet: it takes finished runs of two plans of `cotrunk study {ABOUT}`."
         yield ""
         return
-    yield from _cut_short(result)
+    yield from unfinished(result, SWEEPS)
     yield from _paragraphs(advice_for(result, texts))
     yield summary(points)
     yield ""
     if SHARING in drawn:
-        yield from _picture(SHARING, "Scores against the number of shared layers, with every seed")
+        scores = f"{', '.join(MEASURES)} against the number of shared layers"
+        yield from _picture(SHARING, f"{scores}: every seed, mean and standard deviation")
     yield from sharing_table(points)
-    yield paraphrase_note(results.zero_shot)
-    yield ""
+    yield from paraphrase_note(results, result)
 
 
 def _report(
@@ -100,54 +87,34 @@ def _report(
         yield f"Not run yet: `cotrunk study {name} --data DIR -o OUT`."
         yield ""
         return
-    found = result.document
-    yield f"{found['report']}. {_how(result)}"
+    tables = result.document["tables"]
+    yield f"{result.document['report']}. {_how(result)}"
     yield ""
-    yield from _cut_short(result)
-    for made in found["tables"]:
-        yield from report_table(made, results.zero_shot)
-    if has_paraphrase(found["tables"]):
-        yield paraphrase_note(results.zero_shot)
-        yield ""
+    yield from unfinished(result)
+    yield from trials_table(result)
+    for made in tables:
+        yield from report_table(made, results.zero_shot_beside(result))
+    if has_paraphrase(tables):
+        yield from paraphrase_note(results, result)
     if name in drawn:
-        yield from _picture(name, f"Scores of {name}: ours with their spread, and as printed")
-    yield from _list("Claims", list(claim_lines(result)))
-    yield from _list(
-        "What we would tell its authors", [f"- {a}" for a in advice_for(result, texts)]
-    )
-    left_out = [f"- {escaped(line)}" for line in _left_out(result)]
-    yield from _list("Notes, and what is missing", left_out)
+        yield from _picture(name, description(result, texts))
+    yield from listed("Claims", list(claim_lines(result)))
+    advice = [f"- {text}" for text in advice_for(result, texts)]
+    yield from listed("What we would tell its authors", advice)
+    yield from left_out(result)
 
 
 def _how(result: Result) -> str:
     found = result.document
-    where = "the course's files" if found["data"] == "course" else "the sample data"
-    weights = "MiniLM" if found["weights"] == "minilm" else found["weights"]
+    where = "the course's files" if result.uses_course_data else "the sample data"
+    weights = "MiniLM" if found["weights"] == MINILM else found["weights"]
     hours = found["cpu_seconds"] / 3600
-    rows = found.get("dev_rows")
+    rows = found["dev_rows"]
     part = f" Paraphrase is scored on {rows:,} fixed rows of `quora-dev.csv`." if rows else ""
     return (
-        f"Ours: {weights}, {where}, {plural(result.finished, 'run')}, {hours:.1f} CPU hours, "
-        f"version {found['version']}: `{found['command']}`.{part}"
+        f"Ours: {weights}, {where}, {plural(result.progress().finished, 'run')}, {hours:.1f} CPU "
+        f"hours, version {found['version']}: `{found['command']}`.{part}"
     )
-
-
-def _cut_short(result: Result) -> Iterator[str]:
-    if not result.is_complete:
-        runs = f"{result.finished} of its {plural(result.planned, 'trial')}"
-        yield f"**Cut short:** the study `{result.name}` has run {runs} so far."
-        yield ""
-
-
-def _left_out(result: Result) -> Iterator[str]:
-    found = result.document
-    yield from found["notes"]
-    for sweep, why in found["skipped"].items():
-        yield f"Skipped: {sweep}: {why}"
-    for broken in found["broken"]:
-        yield f"Cannot be read: {broken['run']}: {broken['why']}"
-    for failed in found.get("failed", ()):
-        yield f"Failed: {failed['trial']}: {failed['why']}"
 
 
 def _paragraphs(texts: list[str]) -> Iterator[str]:
@@ -159,11 +126,3 @@ def _paragraphs(texts: list[str]) -> Iterator[str]:
 def _picture(name: str, alt: str) -> Iterator[str]:
     yield f"![{alt}](pictures/results-{name}.svg)"
     yield ""
-
-
-def _list(title: str, lines: list[str]) -> Iterator[str]:
-    if lines:
-        yield f"### {title}"
-        yield ""
-        yield from lines
-        yield ""

@@ -9,14 +9,13 @@ import vl_convert
 from cotrunk.study.report.charts.theme import ACCENT, MUTED, config, padded
 from cotrunk.study.report.colours import LIGHT
 from cotrunk.study.report.html import spec_of
-from tools.results.documents import Result, Results
+from tools.results.documents import Results
+from tools.results.drawn import OURS, PRINTED, Record, records_of
 from tools.results.sharing import MEASURES, Point, points_of
 from tools.results.texts import ABOUT, SHARING, ReportTexts
 
-OURS, PRINTED = "ours, mean ± standard deviation over seeds", "as printed in the report"
 ROW, WIDTH, HEIGHT = 19, 150, 150
 WIDE = 330
-Record = dict[str, Any]
 
 
 def pictures(results: Results, texts: Mapping[str, ReportTexts]) -> dict[str, str]:
@@ -67,41 +66,14 @@ def _mean_record(point: Point, measure: str) -> Record:
     return {"shared": point.shared, "score": mean, "low": mean - spread, "high": mean + spread}
 
 
-def records_of(result: Result, texts: ReportTexts) -> list[Record]:
-    """One per row, column and side, from the tables that the picture of a report shows."""
-    records, known = [], set[str]()
-    for number in texts.tables:
-        for row in result.document["tables"][number]["rows"]:
-            if row["name"] not in known:
-                records += [r for column in texts.columns for r in _both(row, column)]
-            known.add(row["name"])
-    return records if any(record["whose"] == OURS for record in records) else []
-
-
-def _both(row: Mapping[str, Any], column: str) -> list[Record]:
-    named = {"row": row["name"], "column": column}
-    ours, printed = row["ours"][column], row["printed"][column]
-    spread = row.get("spread", {}).get(column) or 0.0
-    found = []
-    if ours is not None:
-        ends = {"low": ours - spread, "high": ours + spread}
-        found.append({**named, "whose": OURS, "score": ours, **ends})
-    if isinstance(printed, int | float):
-        ends = {"low": printed, "high": printed}
-        found.append({**named, "whose": PRINTED, "score": printed, **ends})
-    return found
-
-
 def report_chart(records: Sequence[Record], columns: Sequence[str]) -> Any:
     """A panel per column, a row per row of the tables."""
     order = list(dict.fromkeys(record["row"] for record in records))
     found = {record["whose"] for record in records}
     sides = [whose for whose in (OURS, PRINTED) if whose in found]
-    panels = [
-        _column(mine, order, sides, first=column == columns[0])
-        for column in columns
-        if (mine := [record for record in records if record["column"] == column])
-    ]
+    by_column = [[record for record in records if record["column"] == each] for each in columns]
+    shown = [mine for mine in by_column if mine]
+    panels = [_column(mine, order, sides, first=mine is shown[0]) for mine in shown]
     return alt.hconcat(*panels, spacing=14)
 
 

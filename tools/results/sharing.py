@@ -34,7 +34,10 @@ class Point:
 
 
 def points_of(result: Result) -> list[Point]:
-    """The plans that have finished runs, from nothing shared to everything."""
+    """The plans that have finished runs, from nothing shared to everything.
+
+    Empty if there is only one: it has nothing to be compared with.
+    """
     by_plan: dict[str, list[Mapping[str, float]]] = {}
     parameters = {}
     for trial in result.document["trials"]:
@@ -50,7 +53,7 @@ def points_of(result: Result) -> list[Point]:
         )
         for plan, seeds in by_plan.items()
     ]
-    return sorted(points, key=lambda point: point.shared)
+    return sorted(points, key=lambda point: point.shared) if len(points) > 1 else []
 
 
 def depths(plan: str) -> tuple[int, int]:

@@ -6,7 +6,7 @@ from typing import Any
 from cotrunk.study.layout import spelled
 from tools.results.documents import ZeroShot
 
-NOTHING = "-"
+NOTHING, NOT_RUN = "-", "not run"
 UNTRAINED = "MiniLM, not trained (zero-shot)"
 PAIRED = ("para", "sts")
 
@@ -40,7 +40,7 @@ def with_spread(value: float | None, spread: float | None, column: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text in which no character means anything to Markdown."""
+    """Escapes what would break a table, emphasis or HTML."""
     return text.replace("|", "\\|").replace("*", "\\*").replace("<", "&lt;")
 
 
@@ -49,7 +49,10 @@ def has_paraphrase(tables: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def _seeds(row: Mapping[str, Any]) -> str:
-    return str(row["seeds"]) if row["seeds"] else NOTHING
+    """Rows that only repeat printed values have no runs."""
+    if row["seeds"]:
+        return str(row["seeds"])
+    return NOT_RUN if row["runs"] else NOTHING
 
 
 def _cells(row: Mapping[str, Any], columns: Sequence[str]) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Sentences of the page that people wrote, in reports.toml: each is tied to verdicts.
 
-A sentence is shown only if every verdict that it names was reached, and only for a study that is
-complete, so that no sentence can say what the runs do not.
+A sentence is shown only if every verdict that it names was reached, and if all trials of these
+claims have finished, so that no sentence can say what the runs do not.
 """
 
 import tomllib
@@ -54,8 +54,8 @@ def read_texts(path: Path = FILE) -> dict[str, ReportTexts]:
 
 
 def advice_for(result: Result, texts: ReportTexts) -> list[str]:
-    """The sentences that the verdicts of a study allow; none before it is complete."""
-    verdicts = result.verdicts if result.is_complete else {}
+    """The sentences that the verdicts of a study allow."""
+    verdicts = {c["id"]: c["verdict"] for c in result.claims if result.has_all_trials_of(c)}
     return [
         advice.text
         for advice in texts.advice

@@ -14,7 +14,7 @@ from cotrunk.cli.terminal.output import Document, out, print_json, say, table
 from cotrunk.config.overrides import apply_changes
 from cotrunk.errors import UserError, plural
 from cotrunk.study.definition import Study, names, read_study, titles
-from cotrunk.study.plan import Choices, planned_trials
+from cotrunk.study.plan import Choices, planned_trials, trial_counts
 from cotrunk.study.results import (
     REPORT,
     RESULTS,
@@ -48,8 +48,7 @@ def study(arguments: Namespace) -> Document:
         specs = check(chosen, with_dev_part(chosen, choices, Path(scratch)))
         if arguments.dry_run:
             return _dry_run(chosen, specs, folder, as_json=arguments.json)
-    planned = {name: len(planned_trials(spec)) for name, spec in specs.items()}
-    write_identity(folder, identity | _asked(arguments) | {"planned": planned})
+    write_identity(folder, identity | _asked(arguments) | {"planned": trial_counts(specs)})
     choices = with_dev_part(chosen, choices, folder)
     failed: list[str] = []
     with closing(open_engine(arguments.engine, arguments.address)) as engine:
@@ -90,10 +89,18 @@ def _asked(arguments: Namespace) -> dict[str, Any]:
 
 
 def _identity(chosen: Study, arguments: Namespace) -> dict[str, Any]:
-    """What all runs in a folder have in common; paths are absolute."""
-    paths = {"data": arguments.data, "config": arguments.config}
-    resolved = {key: str(Path(path).resolve()) if path else None for key, path in paths.items()}
-    return {"study": chosen.name, "budget": arguments.budget, **resolved}
+    """What all runs in a folder have in common; a study file counts by its path."""
+    is_file = Path(arguments.name).suffix == ".toml"
+    return {
+        "study": _absolute(arguments.name) if is_file else chosen.name,
+        "budget": arguments.budget,
+        "data": _absolute(arguments.data),
+        "config": _absolute(arguments.config),
+    }
+
+
+def _absolute(path: str | None) -> str | None:
+    return str(Path(path).resolve()) if path else None
 
 
 def _choices(arguments: Namespace) -> Choices:

@@ -3,7 +3,7 @@
 Every test is about a number that must lie in a region: a difference above a margin (better), above
 minus the margin (not worse), within the margin (equivalent), or a ratio between two limits. The
 claim is confirmed if the whole 95 % interval is in the region, refuted if the whole interval is
-outside it, otherwise undecided.
+outside it, otherwise undecided. Without a finished run of each side it is not run yet.
 """
 
 import math
@@ -16,7 +16,7 @@ from cotrunk.study.contrasts import Contrast, Estimate, Groups, NotTestable, est
 from cotrunk.study.definition import Claim, as_list, sides_of
 from cotrunk.study.measures import more_is_better
 
-Verdict = Literal["confirmed", "refuted", "undecided", "not testable here"]
+Verdict = Literal["confirmed", "refuted", "undecided", "not testable here", "not run yet"]
 NO_LIMIT = math.inf
 
 
@@ -51,11 +51,20 @@ class ContrastResult:
     region: tuple[float, float]
     verdict: Verdict
 
+    @property
+    def measure(self) -> str:
+        """A positive difference means better, which for a cost is a reduction."""
+        turned = not self.estimate.is_ratio and not more_is_better(self.on)
+        unit = " in bytes" if self.on == "memory" else ""
+        return f"{self.on}{unit} (reduction)" if turned else self.on
+
     def document(self) -> dict[str, Any]:
         found = self.estimate
         return {
             "comparison": self.name,
             "on": self.on,
+            "measure": self.measure,
+            "shown": str(found),
             "found": found.value,
             "low": found.low,
             "high": found.high,
@@ -81,9 +90,13 @@ def judge(
     for name in sides_of(claim):
         if skipped and name in skipped:
             return Judged(claim, "not testable here", why=skipped[name])
+    counts = counts or {}
+    if missing := [n for n in sides_of(claim) if not groups.get(n) and n not in counts]:
+        names = ", ".join(dict.fromkeys(missing))
+        return Judged(claim, "not run yet", why=f"there is no finished run of {names}")
     try:
         found = [
-            _part(contrast, on, claim, _region(claim), groups, counts or {})
+            _part(contrast, on, claim, _region(claim), groups, counts)
             for contrast in _contrasts(claim)
             for on in as_list(claim.on)
         ]
@@ -178,15 +191,8 @@ def _why(verdict: Verdict, parts: Sequence[ContrastResult], claim: Claim) -> str
 
 def evidence(judged: Judged) -> list[str]:
     """A line for each comparison, then the reason, if there is one."""
-    parts = [f"{part.name} on {_measured(part)}: {part.estimate}" for part in judged.parts]
+    parts = [f"{part.name} on {part.measure}: {part.estimate}" for part in judged.parts]
     return [*parts, *([judged.why] if judged.why else [])]
-
-
-def _measured(part: ContrastResult) -> str:
-    """The measure. A positive difference means better, which for a cost is a reduction."""
-    turned = not part.estimate.is_ratio and not more_is_better(part.on)
-    unit = " in bytes" if part.on == "memory" else ""
-    return f"{part.on}{unit} (reduction)" if turned else part.on
 
 
 def sentence(judged: Judged) -> str:

@@ -64,6 +64,11 @@ def planned_trials(spec: Spec) -> list[TrialSpec]:
     return plan_points(grid(spec.axes), spec.seeds)
 
 
+def trial_counts(specs: Mapping[str, Spec]) -> dict[str, int]:
+    """How many trials each sweep has."""
+    return {name: len(planned_trials(spec)) for name, spec in specs.items()}
+
+
 def planned_specs(study: Study, choices: Choices) -> dict[str, Spec]:
     """All sweeps that can run, before any has; the first values stand in for earlier results."""
     specs: dict[str, Spec] = {}

@@ -38,14 +38,13 @@ def refuse_other_study(out: Path, identity: Mapping[str, str | None]) -> None:
         )
 
 
-def write_identity(out: Path, identity: Mapping[str, Any]) -> None:
-    """``identity``: what all runs in the folder have in common, such as their budget.
+def write_identity(out: Path, content: Mapping[str, Any]) -> None:
+    """Written before the first trial, so that an interrupted study can still be collected.
 
-    Beside it, what was asked for and how many trials each sweep will have: a study that is cut
-    short leaves no results, but this.
+    ``content``: identity, options, planned trials per sweep.
     """
     out.mkdir(parents=True, exist_ok=True)
-    write_whole(out / IDENTITY, json.dumps(identity, indent=2, ensure_ascii=False).encode())
+    write_whole(out / IDENTITY, json.dumps(content, indent=2, ensure_ascii=False).encode())
 
 
 def verdict_lines(outcome: Outcome) -> list[str]:

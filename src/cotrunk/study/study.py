@@ -10,7 +10,15 @@ from cotrunk.build.presets import parameters_of, preset_text
 from cotrunk.build.trial import Base, with_changes
 from cotrunk.errors import Errors, UserError, did_you_mean
 from cotrunk.study.claims import Judged, judge
-from cotrunk.study.definition import Count, Study, as_list, selections_of, sides_of, used_names
+from cotrunk.study.definition import (
+    Count,
+    Study,
+    Table,
+    as_list,
+    selections_of,
+    sides_of,
+    used_names,
+)
 from cotrunk.study.dev_rows import dev_part
 from cotrunk.study.layout import Filled, filled
 from cotrunk.study.measures import NUMBERS, OVERALL, TM, is_measured, is_number
@@ -55,9 +63,27 @@ class Outcome:
             },
             "skipped": dict(self.skipped),
             "broken": [{"run": str(each.path), "why": each.why} for each in self.broken],
-            "tables": [table.document() for table in self.tables],
-            "claims": [judged.document() for judged in self.judged],
+            "tables": [
+                _table_document(*both) for both in zip(self.tables, self.study.tables, strict=True)
+            ],
+            "claims": [
+                judged.document() | {"sweeps": _sweeps_of(self.study, sides_of(judged.claim))}
+                for judged in self.judged
+            ],
         }
+
+
+def _table_document(made: Filled, table: Table) -> dict[str, Any]:
+    """``runs``: the name of a row's runs; None if the row has printed values only."""
+    document = made.document()
+    rows = zip(document["rows"], table.rows, strict=True)
+    return document | {"rows": [row | {"runs": given.runs} for row, given in rows]}
+
+
+def _sweeps_of(study: Study, names: Sequence[str]) -> list[str]:
+    """The sweeps of some names of runs; those that are only counted have none."""
+    chosen = selections_of(study)
+    return list(dict.fromkeys(chosen[name].sweep for name in names if name in chosen))
 
 
 def with_dev_part(study: Study, choices: Choices, out: Path) -> Choices:
@@ -216,8 +242,7 @@ def _unknown(measure: str, tasks: Sequence[str]) -> str:
 
 def _tasks_of(study: Study, specs: Mapping[str, Spec], names: Sequence[str]) -> list[str]:
     """All tasks of the trials of some names; none if a sweep is skipped, or all are counted."""
-    chosen = selections_of(study)
-    sweeps = dict.fromkeys(chosen[name].sweep for name in names if name in chosen)
+    sweeps = _sweeps_of(study, names)
     if not all(sweep in specs for sweep in sweeps):
         return []
     found = [
