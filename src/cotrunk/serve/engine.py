@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from cotrunk.build.trained_model import TrainedModel
+from cotrunk.data.reading.splits import Text
 from cotrunk.data.tokens.tokenise import Tokeniser
 from cotrunk.infer.batching import outputs_of_batch, row_tokens
 from cotrunk.infer.embedding import vectors_of_batch
@@ -19,6 +20,7 @@ from cotrunk.serve.lanes import Lane, lanes_of
 LOG = logging.getLogger("cotrunk.serve")
 VECTOR = ""
 """The key of a vector in the results of an input; no task has this name."""
+WARM_UP_WORDS = 16
 REMEMBERED_LETTERS = 1 << 18
 """Size of the tokeniser's cache, about 7 MB: limited, because anyone may send new words."""
 
@@ -30,6 +32,19 @@ class Engine:
         self.model = model
         self.lanes = lanes_of(model.model)
         model.tokenise = Tokeniser(model.model.tokenizer, remembered_letters=REMEMBERED_LETTERS)
+
+    def warm_up(self, tokens: int) -> None:
+        """Answer a batch of each lane that is as large as batches get.
+
+        So the calling thread has its memory before the first request, and not under load.
+        """
+        for lane in dict.fromkeys(self.lanes.values()):
+            text: Text = ("a",) * WARM_UP_WORDS if lane.words else "a " * WARM_UP_WORDS
+            texts: tuple[Text, ...] = (text,) * self.model.tasks[lane.tasks[0]].texts
+            rows = [InputRow(0, lane, lane.tasks, texts)] * (tokens // (WARM_UP_WORDS * len(texts)))
+            job = Job(rows, inputs=1)
+            self.tokenise([job])
+            self.answer(job.rows)
 
     def tokenise(self, jobs: Sequence[Job]) -> None:
         """Tokenise the rows of jobs; a job whose texts cannot be tokenised fails alone."""

@@ -2,7 +2,6 @@
 
 import asyncio
 import errno
-import gc
 import ipaddress
 import signal
 import socket
@@ -15,6 +14,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from cotrunk.errors import UserError
+from cotrunk.serve.memory import freeze_loaded_objects, return_large_blocks
 from cotrunk.serve.protocol import HEAD_BYTES, limited_protocol
 
 if TYPE_CHECKING:  # the pages of a folder of runs do without torch
@@ -128,6 +128,7 @@ def run_server(
         loop.add_signal_handler(signal.SIGHUP, again)
         await server.serve(sockets=[bound])
 
+    return_large_blocks()
     freeze_loaded_objects()
     with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
         runner.run(serve())
@@ -153,13 +154,6 @@ def _config(app: FastAPI) -> uvicorn.Config:
         timeout_graceful_shutdown=GRACE_SECONDS,
         h11_max_incomplete_event_size=2 * HEAD_BYTES,
     )
-
-
-def freeze_loaded_objects() -> None:
-    """Freeze loaded objects: a full collection would pause all threads for up to a second."""
-    gc.unfreeze()
-    gc.collect()
-    gc.freeze()
 
 
 class _Reload:

@@ -106,6 +106,7 @@ class _Workers:
             thread.start()
 
     def _work(self) -> None:
+        self.engine.warm_up(self.most)
         while rows := self.queue.take(self.engine.tokenise, least=LEAST_TOKENS, most=self.most):
             tokens = sum(row.tokens for row in rows)
             self.engine.answer(rows)
