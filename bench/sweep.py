@@ -10,6 +10,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,7 +33,7 @@ def against_local(bench: Bench) -> Iterator[Result]:
     """Ray's own start is not counted; its daemons are, while trials run."""
     steps = 3 if bench.quick else STEPS
     found: dict[str, list[Spent]] = {"ray": [], "local": []}
-    for number in range(bench.rounds(3)):
+    for number in range(bench.rounds(2)):
         for engine in sorted(found, reverse=bool(number % 2)):
             found[engine].append(_spent(engine, steps))
     ours, peer = ([spent.cpu for spent in found[engine]] for engine in ("ray", "local"))
@@ -58,6 +59,30 @@ def _spent(engine: str, steps: int) -> Spent:
     return Spent(**json.loads(done.stdout))
 
 
+class Processes:
+    """CPU time of this process and everything below it, also of processes that have ended.
+
+    Ray kills its workers, and the counters of their children vanish with them. So every process is
+    read twice a second; what it uses after the last reading is lost.
+    """
+
+    def __init__(self) -> None:
+        self._seconds: dict[tuple[int, int], float] = {}
+        """By process id and start time."""
+        self._lock = threading.Lock()
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def seconds(self) -> float:
+        with self._lock:
+            self._seconds.update(seconds_of_tree())
+            return sum(self._seconds.values())
+
+    def _watch(self) -> None:
+        while True:
+            self.seconds()
+            time.sleep(0.5)
+
+
 def measure(engine: str, steps: int) -> Spent:
     """From the start of the first trial to the end of the last."""
     from cotrunk.study.sweep.spec import spec_of
@@ -65,10 +90,11 @@ def measure(engine: str, steps: int) -> Spent:
     from cotrunk.study.sweep.sweep import run_sweep
 
     adopt_orphans()
+    processes = Processes()
     marks: list[tuple[float, float, float]] = []
 
     def mark(_trial: Trial) -> None:
-        marks.append((tree_seconds(), time.perf_counter(), machine_seconds()))
+        marks.append((processes.seconds(), time.perf_counter(), machine_seconds()))
 
     table = {**SWEEP, "overrides": {"train.max_steps": steps}}
     spec = spec_of(table, Path.cwd(), place="bench")
@@ -82,23 +108,25 @@ def measure(engine: str, steps: int) -> Spent:
 
 
 def adopt_orphans() -> None:
-    """Ray kills workers: their children become ours, so that the CPU time of trials is counted."""
+    """Children of killed workers become ours, so that they stay below this process."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def tree_seconds() -> float:
-    """CPU time of this process and everything below it, with the children they waited for."""
-    stats = {}
+def seconds_of_tree() -> dict[tuple[int, int], float]:
+    """The CPU time of this process and of each below it, without that of ended children."""
+    parents, found = {}, {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = path.read_text().rpartition(")")[2].split()
         except OSError:  # it has just ended
             continue
-        stats[int(path.parent.name)] = int(fields[1]), sum(map(int, fields[11:15])) / TICKS
+        process = int(path.parent.name)
+        parents[process] = int(fields[1])
+        found[process] = int(fields[19]), sum(map(int, fields[11:13])) / TICKS
     mine = {os.getpid()}
-    while more := {pid for pid, (parent, _) in stats.items() if parent in mine} - mine:
+    while more := {child for child, parent in parents.items() if parent in mine} - mine:
         mine |= more
-    return sum(stats[pid][1] for pid in mine)
+    return {(process, found[process][0]): found[process][1] for process in mine}
 
 
 FAMILY = {"sweep": against_local}

@@ -20,7 +20,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 README = Path(__file__).parents[1] / "README.md"
 
 ORDER = [
-    {"errors", "progress", "files", "late_numpy", "notebook", "numbers"},
+    {"errors", "progress", "files", "formats", "late_numpy", "notebook", "numbers"},
     {"kinds"},
     {"config"},
     {"data"},

@@ -21,7 +21,7 @@ UNFINISHED = re.compile(r"[0-9a-f]{64}\.[0-9a-f]{32}")
 ONE_DAY = 24 * 60 * 60
 MOST_HEADER_BYTES = 4 * 2**20
 MOST_TENSORS = 20_000
-"""Of a safetensors file; published encoders have under 500 tensors of 100 header bytes each."""
+"""Limits of a safetensors file. Published encoders have under 500 tensors of 100 header bytes."""
 
 
 def write_whole(path: Path, data: bytes) -> None:

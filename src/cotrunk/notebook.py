@@ -1,6 +1,5 @@
-"""Tables as text and as HTML for a Python prompt or a notebook, and numbers in any table."""
+"""Tables as text and as HTML, for a Python prompt or a notebook."""
 
-import math
 from collections.abc import Sequence
 from html import escape
 
@@ -26,19 +25,3 @@ def html_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, caption
     )
     above = f"<caption>{escape(caption)}</caption>" if caption else ""
     return f"<table>{above}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def shown_score(score: float | None, low: float | None, high: float | None) -> str:
-    """``0.633 [0.577, 0.686]``; ``-`` for what is undefined."""
-    bounds = "" if number(low) == number(high) == "-" else f" [{number(low)}, {number(high)}]"
-    return number(score) + bounds
-
-
-def number(value: float | None) -> str:
-    """``0.633``; ``-`` for what is undefined, such as the correlation of a constant."""
-    return "-" if value is None or math.isnan(value) else f"{value:.3f}"
-
-
-def signed(value: float) -> str:
-    """``+0.012``; ``-`` for what is undefined."""
-    return "-" if math.isnan(value) else f"{value:+.3f}"

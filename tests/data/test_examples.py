@@ -126,8 +126,8 @@ def test_decimal_commas_of_scores_come_with_the_fix(tmp_path, good, bad):
     lines = refusal(Task("mark", 1, Scores(range=(0, 5))), one(path))
     assert len(lines) == (bad if bad <= FEW else 1)
     for line in lines:
-        assert "decimal commas" in line
-        assert "; replace ',' by '.'" in line
+        assert "must have a decimal point" in line
+        assert "; write it with a point" in line
         assert "kind" not in line
 
 

@@ -238,7 +238,7 @@ def semicolons(folder, header, rows):
 def test_decimal_commas_are_refused_with_the_fix_and_not_read_as_sets(tmp_path, marks):
     rows = [[text, marks[n % len(marks)]] for n, text in enumerate(TEXTS)]
     line = refusal(semicolons(tmp_path, ["Text", "Note"], rows))
-    assert "decimal commas in column 'Note'; replace ',' by '.'" in line
+    assert "decimal commas in column 'Note'; write numbers with a decimal point" in line
 
 
 def test_a_column_with_decimal_commas_is_left_out_beside_other_labels(tmp_path):

@@ -64,7 +64,7 @@ def test_labels_mean(tmp_path, task, raw, label):
         (
             Task("s", 1, Scores(range=(0, 1))),
             "0,5",
-            "decimal commas are not read as numbers; found '0,5'; replace ',' by '.'",
+            "a number must have a decimal point; found '0,5'; write it with a point",
         ),
         (Task("s", 1, Scores(range=(0, 1))), "1.01", "lie in 0..1; found '1.01'"),
     ],

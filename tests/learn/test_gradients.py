@@ -173,7 +173,7 @@ def test_a_sum_equals_backward_of_the_summed_losses(plan):
 @pytest.mark.slow
 @pytest.mark.parametrize("method", COMBINERS)
 @pytest.mark.parametrize("plan", PLANS)
-def test_no_method_touches_what_one_task_moves_alone(method, plan):
+def test_no_method_touches_what_one_task_updates_alone(method, plan):
     network = tiny(plan)
     moved = network.updated_by()
     found, _ = after_surgery(network, surgery_of(network, method), one_turn_each())
@@ -292,7 +292,7 @@ def test_cosines_are_those_of_the_flattened_gradients_at_each_place():
 
 
 @pytest.mark.parametrize(("plan", "place"), [("S2", "layers.1"), ("S1 I1", "layers.0")])
-def test_lengths_are_those_of_the_last_block_that_all_tasks_move(plan, place):
+def test_norms_are_those_of_the_last_block_that_all_tasks_update(plan, place):
     network = tiny(plan)
     surgery = surgery_of(network, "pcgrad")
     after_surgery(network, surgery, one_turn_each())
@@ -305,7 +305,7 @@ def test_lengths_are_those_of_the_last_block_that_all_tasks_move(plan, place):
     assert list(surgery.norms) == ["a", "c"]
 
 
-def test_there_are_no_lengths_where_the_tasks_of_a_step_share_nothing():
+def test_there_are_no_norms_where_the_tasks_of_a_step_share_nothing():
     network = tiny("(a+b)2")
     surgery = surgery_of(network)
     after_surgery(network, surgery, one_turn_each())

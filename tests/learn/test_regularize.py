@@ -157,7 +157,7 @@ def test_the_first_pass_drops_what_a_pass_without_smoothing_drops():
 @pytest.mark.slow
 @EACH_KIND
 @pytest.mark.parametrize("plan", ["S2", "I2"])
-def test_the_ascent_finds_a_worse_nudge_than_chance_within_the_ball(task, plan):
+def test_the_ascent_finds_a_worse_perturbation_than_chance_within_the_ball(task, plan):
     run, radius = Run(task, plan=plan), 0.01
     clean = run().detach()
     perturbation = worst_perturbation(task, run, clean, random(), radius=radius)
@@ -183,7 +183,7 @@ def test_the_strength_of_smart_is_the_papers_lambda(task):
 
 
 @EACH_KIND
-def test_smart_adds_the_disagreement_with_the_worst_nudge_alone(task):
+def test_smart_adds_the_disagreement_with_the_worst_perturbation_alone(task):
     run = Run(task)
     clean = run()
     perturbation = worst_perturbation(task, run, clean.detach(), random(), radius=0.05)
@@ -193,7 +193,7 @@ def test_smart_adds_the_disagreement_with_the_worst_nudge_alone(task):
     assert set(run.calls) == {0}
 
 
-def test_the_search_for_a_nudge_leaves_no_gradient_in_the_network():
+def test_the_search_for_a_perturbation_leaves_no_gradient_in_the_network():
     run = Run(TASKS[0])
     worst_perturbation(TASKS[0], run, run().detach(), random(), radius=0.01)
     assert all(parameter.grad is None for parameter in run.network.parameters())

@@ -20,6 +20,7 @@ from cotrunk.build.scored_rows import (
 )
 from cotrunk.build.sources import SPLITS
 from cotrunk.errors import UserError, did_you_mean, for_python, option
+from cotrunk.formats import score_text, score_with_interval
 from cotrunk.infer.forward import Live
 from cotrunk.infer.int8 import to_int8
 from cotrunk.infer.model import Model
@@ -30,7 +31,7 @@ from cotrunk.kinds.task import Task
 from cotrunk.kinds.threshold import threshold_line
 from cotrunk.learn.evaluate import outputs_on, scores_of
 from cotrunk.model.sharing.partition import written
-from cotrunk.notebook import html_table, number, shown_score, text_table
+from cotrunk.notebook import html_table, text_table
 from cotrunk.runs.evaluation import Evaluation, read_evaluation
 
 COLUMNS = ["task", "kind", "reads", "metric", "score on dev"]
@@ -78,8 +79,8 @@ class TaskScores(Mapping[str, Score]):
             [
                 task,
                 found.metric,
-                shown_score(found.score, found.low, found.high),
-                number(found.baseline),
+                score_with_interval(found.score, found.low, found.high),
+                score_text(found.baseline),
                 f"{found.rows:,}",
             ]
             for task, found in self.scores.items()
@@ -224,7 +225,7 @@ class TrainedModel(Predictor):
         if self._evaluation is None or task not in self._evaluation.scores:
             return "-", "-"
         found = self._evaluation.scores[task]
-        return found["metric"], shown_score(found["score"], found["low"], found["high"])
+        return found["metric"], score_with_interval(found["score"], found["low"], found["high"])
 
 
 def _input_of(task: Task) -> str:

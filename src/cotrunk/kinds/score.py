@@ -76,8 +76,8 @@ class Scores(Kind):
     def read(self, raw: object) -> tuple[float, ...]:
         value = number_of(raw)
         if has_decimal_comma(raw):
-            reason = f"decimal commas are not read as numbers; found {shown(raw)}"
-            raise LabelError(reason, fix="replace ',' by '.'")
+            reason = f"a number must have a decimal point; found {shown(raw)}"
+            raise LabelError(reason, fix="write it with a point, and without commas")
         if value is None or not math.isfinite(value):
             raise ValueError(
                 f"a score must be a finite number that a float can hold; found {shown(raw)}"

@@ -67,8 +67,6 @@ def _train_stages(
 def train_stage(run: Run, stage: Stage, progress: Progress, *, begun: float) -> Generator[Event]:
     """``begun``: start of the whole training, on the monotonic clock."""
     saved = progress.step
-    for name, parameter in stage.network.named_parameters():
-        parameter.requires_grad_(name in stage.trained)
     try:
         while True:
             over = _is_over(run, stage, progress, begun)

@@ -67,8 +67,8 @@ class Routes:
 def create_app(service: Service, *, rules: Rules, more: Sequence[Routes] = ()) -> FastAPI:
     """The FastAPI application; ``more`` adds routes. All its services share their metrics."""
     queued = dict.fromkeys(QUEUED, service)
-    for part in more:
-        queued |= part.queued
+    for routes in more:
+        queued |= routes.queued
     app = FastAPI(
         title="Cotrunk",
         summary="Several text tasks, one shared trunk.",
@@ -77,7 +77,7 @@ def create_app(service: Service, *, rules: Rules, more: Sequence[Routes] = ()) -
         redoc_url=None,
     )
     states = _states(service, set(queued.values()))
-    for router in (answers(service), states, *(part.router for part in more)):
+    for router in (answers(service), states, *(routes.router for routes in more)):
         app.include_router(router)
     _add_errors(app)
     _name_tasks(app, service)
@@ -86,8 +86,8 @@ def create_app(service: Service, *, rules: Rules, more: Sequence[Routes] = ()) -
         rules=rules,
         metrics=service.metrics,
         refuse_if_full=lambda path: queued[path].queue.refuse_if_full(),
-        paths=(*PATHS, *(path for part in more for path in paths_of(part.router))),
-        open_paths=frozenset((*OPEN, *(path for part in more for path in part.open_paths))),
+        paths=(*PATHS, *(path for routes in more for path in paths_of(routes.router))),
+        open_paths=frozenset((*OPEN, *(path for routes in more for path in routes.open_paths))),
         queued=queued,
     )
     return app

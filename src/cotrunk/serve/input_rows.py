@@ -1,6 +1,6 @@
 """Turns a request into rows for the model; invalid inputs are refused by field."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from cotrunk.data.reading.cells import as_words, text_fault, words_fault
 from cotrunk.data.reading.splits import Text
@@ -27,13 +27,10 @@ class Refused(Exception):
 
 def rows_of_request(engine: Engine, request: PredictRequest) -> list[InputRow]:
     """The rows of ``/predict``: for each input, one in each lane of its tasks."""
-    _refuse(
-        [
-            found
-            for n, task in enumerate(request.tasks or ())
-            for found in _task_problem(engine, n, task)
-        ]
-    )
+    named = [
+        (f"tasks[{n}]", _task_fault(engine, task)) for n, task in enumerate(request.tasks or ())
+    ]
+    _refuse([(field, why) for field, why in named if why])
     asked: list[InputRow] = []
     problems: list[Problem] = []
     for number, given in enumerate(request.inputs):
@@ -106,13 +103,12 @@ def _texts(task: Task, given: PredictInput) -> tuple[Text, ...]:
     return texts
 
 
-def _task_problem(engine: Engine, number: int, task: str) -> Iterator[Problem]:
+def _task_fault(engine: Engine, task: str) -> str | None:
     if task in engine.lanes:
-        return
+        return None
     if task in engine.model.tasks:
-        yield f"tasks[{number}]", f"task {task} is only for training and makes no predictions"
-    else:
-        yield f"tasks[{number}]", _not_a_task(task, list(engine.lanes))
+        return f"task {task} is only for training and makes no predictions"
+    return _not_a_task(task, list(engine.lanes))
 
 
 def _not_a_task(given: str, known: Sequence[str]) -> str:

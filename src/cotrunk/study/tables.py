@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
+from cotrunk.formats import score_text, signed_text
 from cotrunk.kinds.metrics import scored_on
-from cotrunk.notebook import number, signed
 from cotrunk.study.comparison import ComparedGroup, Comparison, TaskDifference
 from cotrunk.study.records import OVERALL, RunRecord
 from cotrunk.study.statistics.difference import Difference, Mean
@@ -68,8 +68,8 @@ def table_of(comparison: Comparison) -> Table:
                 _name(group, comparison),
                 _settings(group),
                 *(_score(group.scores.get(task)) for task in tasks),
-                *(number(group.overall[key]) for key in OVERALL),
-                *(number(group.tm[key]) for key in ("defined", "printed")),
+                *(score_text(group.overall[key]) for key in OVERALL),
+                *(score_text(group.tm[key]) for key in ("defined", "printed")),
                 *(_cost(cost, group) for cost in costs),
             ]
         )
@@ -113,7 +113,7 @@ def transfer_rows(comparison: Comparison) -> list[list[str]]:
 
 
 def _interval(found: Difference) -> str:
-    return f"{signed(found.difference)} [{signed(found.low)}, {signed(found.high)}]"
+    return f"{signed_text(found.difference)} [{signed_text(found.low)}, {signed_text(found.high)}]"
 
 
 def _p(value: float) -> str:
@@ -138,13 +138,13 @@ def _score(found: Mean | None) -> str:
     if found is None:
         return NOTHING
     spread = "" if math.isnan(found.sd) else f" ± {found.sd:.3f}"
-    return f"{number(found.mean)}{spread} [{number(found.low)}, {number(found.high)}]"
+    return f"{score_text(found.mean)}{spread} [{score_text(found.low)}, {score_text(found.high)}]"
 
 
 def _difference(found: TaskDifference | None) -> str:
     if found is None:
         return ""
-    return f"{signed(found.difference.difference)} (p {_p(found.p)}) {found.verdict}"
+    return f"{signed_text(found.difference.difference)} (p {_p(found.p)}) {found.verdict}"
 
 
 def _cost(cost: _Cost, group: ComparedGroup) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 from rich.table import Table
 
 from cotrunk.cli.terminal.output import out, table
-from cotrunk.notebook import number
+from cotrunk.formats import score_text
 
 Document = Mapping[str, Any]
 
@@ -18,7 +18,7 @@ def show_detail(detail: Mapping[str, Document]) -> None:
             out().print()
             out().print(made)
         if sure := found["calibration"]:
-            error, chance = number(sure["error"]), number(sure["by_chance"])
+            error, chance = score_text(sure["error"]), score_text(sure["by_chance"])
             out().print(
                 f"\n{task}: calibration error {error}; a calibrated model would show up to "
                 f"{chance} by chance"
@@ -28,14 +28,15 @@ def show_detail(detail: Mapping[str, Document]) -> None:
 def _tables(task: str, found: Document) -> list[Table]:
     constant = found["constant"]
     metrics = [
-        [name, number(value), number(constant[name])] for name, value in found["metrics"].items()
+        [name, score_text(value), score_text(constant[name])]
+        for name, value in found["metrics"].items()
     ]
     made = [table(f"{task}: all metrics", ["metric", "value", "constant answer"], metrics)]
     if found["classes"]:
         rows = [
             [
                 one["name"],
-                *map(number, (one["precision"], one["recall"], one["f1"])),
+                *map(score_text, (one["precision"], one["recall"], one["f1"])),
                 f"{one['support']:,}",
             ]
             for one in found["classes"]

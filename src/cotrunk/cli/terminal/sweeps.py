@@ -14,7 +14,7 @@ from rich.table import Table
 
 from cotrunk.cli.terminal.output import duration, err, out, say, table
 from cotrunk.errors import plural
-from cotrunk.notebook import number
+from cotrunk.formats import score_text
 from cotrunk.runs.folder import RunFolder
 from cotrunk.study.sweep.spec import Spec
 from cotrunk.study.sweep.state import Trial, best_so_far, progress_of
@@ -168,9 +168,9 @@ def show_dry_run(document: Mapping[str, Any], spec: Spec) -> None:
 
 def _row(trial: Trial) -> list[str]:
     said = trial.error or "" if trial.state == "failed" else _scores(trial)
-    return [trial.run.name, trial.state, said, number(trial.overall.get("official"))]
+    return [trial.run.name, trial.state, said, score_text(trial.overall.get("official"))]
 
 
 def _scores(trial: Trial) -> str:
-    found = [f"{task} {number(score['score'])}" for task, score in trial.scores.items()]
+    found = [f"{task} {score_text(score['score'])}" for task, score in trial.scores.items()]
     return "  ".join(found) or "no score"

@@ -5,12 +5,12 @@ from typing import Any
 
 from cotrunk.cli.terminal.output import megabytes, out, table, with_interval
 from cotrunk.errors import plural
+from cotrunk.formats import score_text, signed_text
 from cotrunk.kinds.metrics import scored_on
 from cotrunk.kinds.task import Task
 from cotrunk.kinds.threshold import threshold_line
 from cotrunk.model.sharing.drawn import draw_owners
 from cotrunk.model.sharing.parameter_table import ParameterTable
-from cotrunk.notebook import number, signed
 
 Document = Mapping[str, Any]
 BAR = 24
@@ -27,13 +27,13 @@ def show_scores(title: str, document: Document) -> None:
     rows = []
     for task, s in document["scores"].items():
         score = with_interval(s["score"], s["low"], s["high"])
-        rows.append([task, s["metric"], score, number(s.get("baseline")), f"{s['rows']:,}"])
+        rows.append([task, s["metric"], score, score_text(s.get("baseline")), f"{s['rows']:,}"])
         # A task outside the overall score shows all its metrics.
         if s["unit"] is None and s["score"] is not None:
             others = (name for name in s["more"] if name != s["metric"])
-            rows += [[task, name, number(s["more"][name]), "", ""] for name in others]
+            rows += [[task, name, score_text(s["more"][name]), "", ""] for name in others]
     for key, score in document["overall"].items():
-        rows.append([f"overall, {key}", "", number(score), "", ""])
+        rows.append([f"overall, {key}", "", score_text(score), "", ""])
     made = table(title, SCORE_COLUMNS, rows)
     made.columns[1].justify = "left"
     out().print(made)
@@ -64,13 +64,21 @@ def show_int8(title: str, document: Document) -> None:
             [
                 task,
                 *(with_interval(s["score"], s["low"], s["high"]) for s in (exact[task], rough)),
-                signed(rough["difference"]),
-                number(changed) if rough["changed_is"] == "distance" else f"{changed:.1%}",
+                signed_text(rough["difference"]),
+                score_text(changed) if rough["changed_is"] == "distance" else f"{changed:.1%}",
             ]
         )
     for key, score in document["overall"].items():
         other = int8["overall"][key]
-        rows.append([f"overall, {key}", number(score), number(other), signed(other - score), ""])
+        rows.append(
+            [
+                f"overall, {key}",
+                score_text(score),
+                score_text(other),
+                signed_text(other - score),
+                "",
+            ]
+        )
     columns = ["task", "float32 [95 % interval]", "int8 [95 % interval]", "difference", "changed"]
     out().print(table(title, columns, rows))
     spent, now = (int8["cpu_seconds"][kind] for kind in ("float32", "int8"))
@@ -190,13 +198,13 @@ def show_demo(runs: Sequence[Document]) -> None:
                 run["plan"],
                 run["sharing"],
                 *(with_interval(s["score"], s["low"], s["high"]) for s in scores),
-                number(run["overall"]["official"]),
+                score_text(run["overall"]["official"]),
                 f"{run['parameters']:,}",
                 f"{run['seconds']:.0f}",
                 megabytes(run["bytes"]),
             ]
         )
-    rows.append(["constant answer", "", *(number(scored[t]["baseline"]) for t in tasks)])
+    rows.append(["constant answer", "", *(score_text(scored[t]["baseline"]) for t in tasks)])
     columns = ["plan", "layers", *tasks, "overall", "parameters", "seconds", "size"]
     out().print(table("", columns, [row + [""] * (len(columns) - len(row)) for row in rows]))
     measured = (f"{t}: {scored[t]['metric']} on {scored[t]['rows']:,} dev rows" for t in tasks)

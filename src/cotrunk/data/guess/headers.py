@@ -10,7 +10,8 @@ from cotrunk.numbers import has_decimal_comma, number_of
 def refuse_data_as_header(columns: Sequence[Column], *, place: str) -> None:
     """Refuse a header that looks like a row of data.
 
-    No name may clearly be a name, and some must be labels of their columns, or all look like data.
+    That is one in which no cell is clearly a name, and some are labels of their columns or all look
+    like data.
     """
     seen = [(column, _looks_like_data(column)) for column in columns]
     labels = [column.name for column, is_data in seen if is_data and column.role != "text"]

@@ -92,7 +92,7 @@ def _tasks_of(splits: Mapping[str, Path]) -> list[GuessedTask]:
     found = list(_tagging(seen, splits)) or list(_about_texts(seen, splits))
     commas = _decimal_commas(seen)
     if not found and commas:
-        raise UserError(f"{seen.path}: numbers must have a decimal point; found {commas}")
+        raise UserError(f"{seen.path}: no column can be read as a label; found {commas}")
     if not found:
         held = ", ".join(f"{column.name} ({_described(column)})" for column in seen.columns[:20])
         raise UserError(
@@ -106,7 +106,12 @@ def _tasks_of(splits: Mapping[str, Path]) -> list[GuessedTask]:
 def _decimal_commas(seen: FileSummary) -> str:
     """Where they are, and the fix; "" if there are none."""
     names = [shown(column.name) for column in seen.columns if column.role == "decimal commas"]
-    return f"decimal commas in column {_listed(names)}; replace ',' by '.'" if names else ""
+    if not names:
+        return ""
+    return (
+        f"decimal commas in column {_listed(names)}; write numbers with a decimal point; "
+        'if the cells list labels, add the task by hand: kind = "multilabel", separator = ","'
+    )
 
 
 def _tagging(seen: FileSummary, splits: Mapping[str, Path]) -> Iterator[GuessedTask]:

@@ -10,10 +10,10 @@ def folded(text: str) -> str:
 
 
 def text_hash(text: str) -> int:
-    """Of exactly this text: fold it first to ignore case and blanks."""
+    """The hash of exactly this text: fold it first to ignore case and blanks."""
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
 def row_hash(texts: Iterable[str]) -> int:
-    """Of a row's texts, ignoring case, blanks and the order of a pair."""
+    """The hash of a row's texts, ignoring case, blanks and the order of a pair."""
     return text_hash("\0".join(sorted(map(folded, texts))))

@@ -132,7 +132,7 @@ def _plan(run: RunFolder, record: Mapping[str, Any]) -> str:
 
 
 def _layers(run: RunFolder, record: Mapping[str, Any]) -> int | None:
-    """Of a saved network or, before there is one, of the weights; None if these are not here."""
+    """The layers of the saved network, else of its pretrained weights; None if neither is here."""
     for file in (run.best / "config.json", run.final / "config.json"):
         if config := _json(file):
             return shape_of_saved(config, str(file)).layers

@@ -114,7 +114,7 @@ def _unfinished(
 ) -> list[Mapping[str, Mapping[str, float]]]:
     """The batches of an epoch's steps so far; unknown where a step may have several of a task.
 
-    Nor with stages: the steps may be of two that were both cut off.
+    Also unknown with stages, because these steps may belong to two that were both cut off.
     """
     if not steps or run.settings["train"]["accumulate"] > 1 or run.settings["stages"]:
         return []

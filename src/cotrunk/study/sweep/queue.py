@@ -13,7 +13,7 @@ from cotrunk.study.sweep.read_axes import merged
 from cotrunk.study.sweep.search import Observed, grid, random_points, size_of_grid, tpe_point
 from cotrunk.study.sweep.spec import Spec
 from cotrunk.study.sweep.state import Trial, read_record, read_trial
-from cotrunk.study.sweep.trials import TrialSpec, name_of, plan_points
+from cotrunk.study.sweep.trials import TrialSpec, plan_points
 
 MANY = 1_000_000
 DRAWN = 500
@@ -80,14 +80,12 @@ class TpeOrder:
                 )
             point = self._saved_point(number)
             assert point is not None
-            found.append(TrialSpec(number, name_of(point, seed), point, seed))
+            found.append(TrialSpec(number, point, seed))
         return found
 
     def _planned(self, place: int, seed: int) -> TrialSpec:
         point, number = self.points[place], place * len(self.spec.seeds) + seed
-        return TrialSpec(
-            number, name_of(point, self.spec.seeds[seed]), point, self.spec.seeds[seed]
-        )
+        return TrialSpec(number, point, self.spec.seeds[seed])
 
     def _observed(self, last: int) -> list[Observed] | None:
         """The points of the trials up to ``last``, or None if one of them has not ended."""

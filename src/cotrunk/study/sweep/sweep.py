@@ -157,12 +157,12 @@ def _refuse_other_settings(spec: Spec, out: Path, trials: Sequence[TrialSpec]) -
             settings = settings_of_job(raw_of(spec, trial), spec.place)
             lines += [f"{run.path}: {line}" for line in changes_since(run, settings)]
     if lines:
-        more = f" (and {len(lines) - 3} more)" if len(lines) > 3 else ""
+        more = [f"{out}: and {len(lines) - 3} more"] if len(lines) > 3 else []
         raise UserError(
             f"{out} has runs of this sweep with different settings; give another folder or restore "
             f"{spec.place} or {spec.base.place}:",
             *lines[:3],
-            *([f"{out}: {more.strip(' ()')}"] if more else []),
+            *more,
         )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from cotrunk.build.trial import Raw, check_trial, raw_settings
@@ -19,9 +20,12 @@ class TrialSpec:
     """A trial that may or may not have started. Lower numbers start first."""
 
     number: int
-    name: str
     point: Point
     seed: int
+
+    @cached_property
+    def name(self) -> str:
+        return name_of(self.point, self.seed)
 
     @property
     def choices(self) -> Mapping[str, Any]:
@@ -34,10 +38,7 @@ def plan_points(points: Sequence[Point], seeds: Sequence[int]) -> list[TrialSpec
     If time runs out, more points have been tried.
     """
     pairs = [(point, seed) for seed in seeds for point in points]
-    return [
-        TrialSpec(number, name_of(point, seed), point, seed)
-        for number, (point, seed) in enumerate(pairs)
-    ]
+    return [TrialSpec(number, point, seed) for number, (point, seed) in enumerate(pairs)]
 
 
 def name_of(point: Point, seed: int) -> str:
