@@ -11,6 +11,7 @@ from cotrunk.cli.report import report_writer
 from cotrunk.cli.sweep import run_watched
 from cotrunk.cli.terminal import studies
 from cotrunk.cli.terminal.output import Document, out, print_json, say, table
+from cotrunk.cli.terminal.progress import counting
 from cotrunk.config.overrides import apply_changes
 from cotrunk.errors import UserError, plural
 from cotrunk.study.definition import Study, names, read_study, titles
@@ -171,7 +172,8 @@ def _dry_run(study: Study, specs: dict[str, Spec], folder: Path, *, as_json: boo
     for number, (name, spec) in enumerate(specs.items(), 1):
         say(f"timing the first steps of {name} ({number} of {len(specs)})")
         prepared, trials = prepare_sweep(spec, folder / name), planned_trials(spec)
-        found = estimate(prepared, trials, process=process)
+        with counting() as counter:
+            found = estimate(prepared, trials, process=process, on_progress=counter)
         seconds = total_seconds(list(found.seconds.values()), spec.max_concurrent)
         steps = sorted(set(found.steps.values()))
         document["sweeps"][name] = {

@@ -9,6 +9,7 @@ from typing import Any
 
 from cotrunk.cli.terminal import sweeps
 from cotrunk.cli.terminal.output import Document, print_json, say
+from cotrunk.cli.terminal.progress import counting
 from cotrunk.cli.terminal.signals import handling_signals, hangup, leave_at_once, say_at_once
 from cotrunk.errors import plural
 from cotrunk.learn.run import Interrupt
@@ -69,7 +70,8 @@ def document_of(trial: Trial) -> Mapping[str, Any]:
 
 def _dry_run(prepared: Sweep, *, as_json: bool) -> Document:
     spec, trials = prepared.spec, known_trials(prepared.order)
-    found = estimate(prepared, trials, process=process_seconds())
+    with counting() as counter:
+        found = estimate(prepared, trials, process=process_seconds(), on_progress=counter)
     states = prepared.read(trials)
     rows = [
         {

@@ -13,6 +13,7 @@ from pathlib import Path
 from cotrunk.build.train import train_settings
 from cotrunk.build.trial import Raw, settings_of_job, steps_of_settings
 from cotrunk.errors import UserError, plural
+from cotrunk.progress import OnProgress, ignore_progress
 from cotrunk.runs.cost import read_cost
 from cotrunk.runs.events import Started, Stepped
 from cotrunk.runs.folder import RunFolder
@@ -43,7 +44,13 @@ def process_seconds() -> float:
     return time.monotonic() - begun
 
 
-def estimate(sweep: Sweep, trials: Sequence[TrialSpec], *, process: float) -> Estimate:
+def estimate(
+    sweep: Sweep,
+    trials: Sequence[TrialSpec],
+    *,
+    process: float,
+    on_progress: OnProgress = ignore_progress,
+) -> Estimate:
     """From the runs of the sweep that have finished, or from some steps of its first trial.
 
     ``process``: seconds to start the process of a trial.
@@ -58,7 +65,7 @@ def estimate(sweep: Sweep, trials: Sequence[TrialSpec], *, process: float) -> Es
         start, pace = (sum(each) / len(measured) for each in zip(*measured, strict=True))
         basis = f"the mean of {plural(len(measured), 'finished trial')}"
     else:
-        start, once, pace = _measure(spec, raws[trials[0].name])
+        start, once, pace = _measure(spec, raws[trials[0].name], on_progress)
         basis = (
             f"the first steps of the first trial, timed just now, and {process:.1f} s to "
             "start each process; evaluations not included"
@@ -90,16 +97,19 @@ def _times(run: RunFolder) -> tuple[float, float] | None:
     return (before, after / steps) if steps and after > 0 else None
 
 
-def _measure(spec: Spec, raw: Raw) -> tuple[float, float, float]:
+def _measure(spec: Spec, raw: Raw, on_progress: OnProgress) -> tuple[float, float, float]:
     """Seconds before the first step, more that the first one takes, and seconds per step.
 
-    The first step of a frozen encoder fills its cache, which other trials use.
+    A frozen encoder fills its cache before the first step, which takes as long as the files are
+    large; the trials will use it.
     """
     untracked = {**raw, "track": {}}  # these steps are no run that a tracker should show
     settings = settings_of_job(untracked, spec.place)
     times = [time.monotonic()]
     with tempfile.TemporaryDirectory() as folder:
-        events = train_settings(settings, spec.base.folder, Path(folder) / "run")
+        events = train_settings(
+            settings, spec.base.folder, Path(folder) / "run", on_progress=on_progress
+        )
         for event in events:
             if isinstance(event, Started | Stepped):
                 times.append(time.monotonic())
