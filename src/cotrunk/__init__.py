@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 # OpenMP reads this once, when torch is first imported. By default waiting threads spin, which on a
 # busy machine takes up to ten times the CPU time of the work itself.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-# oneDNN keeps the code and the buffers of 1,024 operations, one for every shape. Hardly two packed
-# batches have the same shape: that is hundreds of megabytes and saves no time.
+# oneDNN keeps the last 1,024 operations, one for every shape, and for GELU up to 10 MB each. Hardly
+# two packed batches have the same shape, so that would take gigabytes and save no time.
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "0")
 
 __version__ = "0.2.0"
