@@ -1,137 +1,43 @@
-"""Our results: what is collected from a study's folder, and the page that is made of it."""
+"""Our results: what is collected from a study, and the page that is made of it."""
 
 import json
 import re
-import shutil
-from collections import Counter
 from dataclasses import replace
-from itertools import cycle
-from pathlib import Path
 
 import numpy as np
 import pytest
+from collected import (
+    DATA,
+    FOLDER,
+    TEXTS,
+    document_of,
+    headline_document,
+    partial,
+    results_of,
+    section,
+    trial,
+    trials_of,
+    written,
+)
 from made_up import made_up_run
 
-from cotrunk.cli.main import main as cotrunk
 from cotrunk.errors import UserError
 from cotrunk.study.claims import judge
 from cotrunk.study.definition import read_study, selections_of
 from cotrunk.study.layout import filled
 from cotrunk.study.plan import Choices, planned_specs, trial_counts
 from cotrunk.study.records import RunRecord
-from cotrunk.study.results import write_identity
 from cotrunk.study.study import conclude
-from cotrunk.study.sweep.sweep import run_sweep
 from tools.results.__main__ import ROOT, main
-from tools.results.collect import Trial, collect, collected, without_paths
-from tools.results.documents import STUDIES, Result, Results, ZeroShot, read_results
+from tools.results.collect import collected, without_paths
+from tools.results.documents import STUDIES, Result, read_results
 from tools.results.drawn import OURS, PRINTED, description, records_of
-from tools.results.headline import headline_of
 from tools.results.page import page
 from tools.results.parts import SEEN
 from tools.results.pictures import pictures
-from tools.results.sharing import depths, points_of
+from tools.results.sharing import points_of
 from tools.results.tables import UNTRAINED
 from tools.results.texts import FILE, advice_for, read_texts
-from tools.results.zero_shot import best_threshold, zero_shot
-
-FOLDER = Path("/home/someone/my studies/hybrid")
-DATA = Path("/mnt/course")
-TEXTS = read_texts()
-VERDICTS = ("confirmed", "refuted", "undecided")
-
-
-def trial(plan: str, seed: int, *, sweep: str = "plans") -> Trial:
-    shared, _ = depths(plan)
-    score = 0.75 - 0.002 * shared + 0.001 * seed
-    return Trial(
-        sweep=sweep,
-        plan=plan,
-        choices={},
-        seed=seed,
-        scores=dict.fromkeys(("sst", "para", "sts", "official", "mean"), score),
-        parameters=1000 * (10 - shared),
-        weights="minilm",
-        epochs=6,
-        steps=180,
-        best_step=40,
-        seconds=100.0,
-        cpu_seconds=180.0,
-    )
-
-
-def trials_of(name: str) -> list[Trial]:
-    """Two seeds of each plan of ``hybrid``, and of one trial in every other sweep."""
-    plans = {"apart": ["I6"], "plans": ["S1 I5", "S2 I4", "S3 I3", "S4 I2", "S5 I1", "S6"]}
-    return [
-        trial(plan, seed, sweep=sweep)
-        for sweep in read_study(name, "quick").sweeps
-        for plan in plans.get(sweep, ["S3 I3"])
-        for seed in (0, 1)
-    ]
-
-
-def compared(verdict: str) -> dict:
-    found = {"comparison": "one - other", "on": "official", "p": 0.5, "claimed": [0.0, None]}
-    shown = {"measure": "official", "shown": "+0.004 [-0.010, +0.020] (3 and 2 seeds)"}
-    numbers = {"found": 0.004, "low": -0.01, "high": 0.02}
-    return {**found, **shown, **numbers, "seeds": [3, 2], "verdict": verdict}
-
-
-def document_of(
-    name: str, tmp_path: Path, *, trials: list[Trial] | None = None, weights: str = ""
-) -> dict:
-    """A study as it would be collected, with values that no run has measured."""
-    found = conclude(read_study(name, "quick"), Choices(), tmp_path).document()
-    turns = cycle(VERDICTS)
-    for claim in found["claims"]:
-        if claim["test"] != "none":
-            claim["verdict"] = next(turns)
-            claim["evidence"] = {"why": "", "comparisons": [compared(claim["verdict"])]}
-    for row in (row for table in found["tables"] for row in table["rows"]):
-        row["seeds"] = 2
-        row["ours"] = dict.fromkeys(row["ours"], 0.5)
-        row["spread"] = dict.fromkeys(row["ours"], 0.01)
-    found["dev_rows"] = 2000
-    found["skipped"] = {"reviews": f"ids-cfimdb-train.csv: not in {DATA}"}
-    found["broken"] = [{"run": "lost/x", "why": f"{FOLDER}/lost/x/run.json: no file"}]
-    found["failed"] = [{"trial": "lost/y", "why": "No space left on device: '/var/tmp/a b'"}]
-    asked = {"study": name, "budget": "quick", "data": str(DATA), "seeds": 2}
-    asked |= {"weights": weights or None, "set": ["train.epochs=2"]}
-    planned = Counter(trial.sweep for trial in trials_of(name))
-    done = trials_of(name) if trials is None else trials
-    return collected(found, asked, done, planned, machine=[FOLDER, DATA])
-
-
-def partial(name: str, tmp_path: Path, *sweeps: str) -> dict:
-    """The study when only some of its sweeps have run."""
-    trials = [trial for trial in trials_of(name) if trial.sweep in sweeps]
-    return document_of(name, tmp_path, trials=trials)
-
-
-def headline_document(tmp_path: Path, seeds: int = 3) -> dict:
-    found = conclude(read_study("headline", "quick"), Choices(data=DATA), tmp_path).document()
-    found |= {"failed": [{"trial": "headline/z", "why": "out of memory"}], "dev_rows": None}
-    trials = [trial("S3 I3", seed, sweep="headline") for seed in range(seeds)]
-    asked = {"study": "headline", "budget": "quick", "data": str(DATA)}
-    document = collected(found, asked, trials, {"headline": 3}, machine=[DATA])
-    return headline_of(document, tries=7, chosen_at=0.76)
-
-
-def results_of(*documents: dict, headline: dict | None = None) -> Results:
-    return Results(
-        studies={d["study"]: Result(d["study"], d) for d in documents},
-        headline=Result("headline", headline) if headline else None,
-        zero_shot=ZeroShot(para=0.785, sts=0.838, threshold=0.7),
-    )
-
-
-def written(results: Results) -> str:
-    return page(results, TEXTS, drawn=())
-
-
-def section(text: str, heading: str) -> str:
-    return text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
 
 
 @pytest.mark.parametrize(
@@ -420,134 +326,3 @@ def test_the_page_of_the_documentation_is_what_the_results_say():
     drawn = {file.stem.removeprefix("results-") for file in ROOT.glob("docs/pictures/results-*")}
     text = (ROOT / "docs/results.md").read_text(encoding="utf-8")
     assert text == page(results, TEXTS, drawn), "run: make results"
-
-
-def test_a_folder_that_is_no_study_is_refused_in_one_line(tmp_path, capsys):
-    assert main(["collect", str(tmp_path)], root=tmp_path) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "study.json" in line
-
-
-@pytest.mark.parametrize("study", ["sharing", "/home/someone/hybrid.toml"])
-def test_only_the_studies_of_the_package_can_be_collected(study, tmp_path, capsys):
-    write_identity(tmp_path, {"study": study, "budget": "quick", "data": None})
-    assert main(["collect", str(tmp_path)], root=tmp_path) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert f"has runs of the study {study}; only the package's own can be collected" in line
-
-
-def test_nothing_is_collected_before_the_headline_says_how_many_recipes_were_tried(
-    tmp_path, capsys
-):
-    for name in ("hybrid", "headline"):
-        write_identity(tmp_path / name, {"study": name, "budget": "quick", "data": None})
-    folders = [str(tmp_path / name) for name in ("hybrid", "headline")]
-    (tmp_path / "results").mkdir()
-    assert main(["collect", *folders], root=tmp_path) == 2
-    assert "--tries" in capsys.readouterr().err
-    assert not list((tmp_path / "results").iterdir())
-
-
-def test_a_page_that_cannot_be_drawn_leaves_the_old_pictures(tmp_path):
-    old = tmp_path / "docs" / "pictures" / "results-hybrid.svg"
-    old.parent.mkdir(parents=True)
-    old.write_text("<svg/>")
-    (tmp_path / "results").mkdir()
-    (tmp_path / "results" / "hybrid.json").write_text('{"study": "hybrid"}', encoding="utf-8")
-    with pytest.raises(KeyError):
-        main([], root=tmp_path)
-    assert old.exists()
-
-
-def test_the_best_threshold_is_that_of_trying_all():
-    random = np.random.default_rng(0)
-    for size in (1, 2, 7, 40):
-        score = random.integers(0, 6, size) / 5
-        is_one = random.random(size) < 0.5
-        threshold, accuracy = best_threshold(score, is_one)
-        tried = [((score > t) == is_one).mean() for t in np.linspace(-0.1, 1.1, 61)]
-        assert accuracy == pytest.approx(max(tried))
-        assert ((score > threshold) == is_one).mean() == pytest.approx(accuracy)
-
-
-@pytest.fixture
-def course(tmp_path):
-    """A few rows in the format of the course."""
-    folder = tmp_path / "course"
-    folder.mkdir()
-    pair = "\tid\tsentence1\tsentence2\t"
-    headers = {"ids-sst": "\tid\tsentence\tsentiment", "quora": f"{pair}is_duplicate"}
-    for stem, header in {**headers, "sts": f"{pair}similarity"}.items():
-        for split in ("train", "dev"):
-            rows = [_row(stem, split, number) for number in range(24)]
-            text = "\n".join([header, *("\t".join(map(str, row)) for row in rows)]) + "\n"
-            (folder / f"{stem}-{split}.csv").write_text(text, encoding="utf-8")
-    return folder
-
-
-def _row(stem: str, split: str, number: int) -> list[object]:
-    one, other = f"{split} text {number}", f"{split} other {number * 7 % 24}"
-    if stem == "ids-sst":
-        return [number, f"id{number}", one, number % 5]
-    return [number, f"id{number}", one, other, float(number % 2)]
-
-
-@pytest.mark.slow
-def test_the_headline_is_trained_collected_and_shown_by_commands(course, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    small = ["--weights", "random:tiny", "--seeds", "2", "--engine", "local"]
-    short = ["--set", "train.epochs=1", "train.steps_per_epoch=36", "train.batch=4"]
-    command = ["study", "headline", "--data", str(course), "-o", "out", *small, *short]
-    assert cotrunk(command) == 0
-    assert main(["collect", "out"], root=tmp_path) == 2  # without --tries
-    (tmp_path / "results").mkdir()
-    assert main(["collect", "out", "--tries", "3"], root=tmp_path) == 0
-    text = (tmp_path / "results" / "headline.json").read_text(encoding="utf-8")
-    assert str(tmp_path) not in text
-    document = json.loads(text)
-    assert document["sweeps"]["headline"] == {"planned": 2, "finished": 2, "failed": 0, "broken": 0}
-    assert document["weights"] == "random:tiny"
-    assert {(each["epochs"], each["steps"]) for each in document["trials"]} == {(1, 36)}
-    assert [seed["seed"] for seed in document["seeds"]] == [11711, 11712]
-    assert document["tables"][0]["rows"][0]["spread"]["official"] is not None
-    assert main(["zero-shot", "--data", str(course / "nowhere")], root=tmp_path) == 2
-    assert main([], root=tmp_path) == 0
-    assert "3 tries" in (tmp_path / "docs" / "results.md").read_text(encoding="utf-8")
-
-    (tmp_path / "out" / "results.json").unlink()  # as if it had been killed after the first run
-    shutil.rmtree(next((tmp_path / "out" / "headline").glob("*seed=11712")))
-    assert main(["collect", "out", "--tries", "3"], root=tmp_path) == 0
-    document = json.loads((tmp_path / "results" / "headline.json").read_text(encoding="utf-8"))
-    assert document["sweeps"]["headline"] == {"planned": 2, "finished": 1, "failed": 0, "broken": 0}
-    assert document["spread"]["official"] is None
-
-
-@pytest.mark.slow
-def test_a_study_can_be_collected_after_its_first_sweep(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    set_options = ["train.steps_per_epoch=2"]
-    study = read_study("progressive", "quick")
-    chosen = Choices(weights="random:tiny", seeds=2, changes={"train.steps_per_epoch": 2})
-    specs = planned_specs(study, chosen)
-    asked = {"study": "progressive", "budget": "quick", "data": None, "config": None}
-    asked |= {"weights": "random:tiny", "seeds": 2, "set": set_options}
-    write_identity(tmp_path / "out", asked | {"planned": trial_counts(specs)})
-    run_sweep(specs["baseline"], tmp_path / "out" / "baseline", engine="local")
-    result = Result("progressive", collect(tmp_path / "out"))
-    assert result.progress(["baseline"]).is_complete
-    assert result.progress().not_run == result.progress().planned - 2
-    text = section(written(results_of(result.document)), TEXTS["progressive"].heading)
-    assert "| `baseline` | 2 of 2 | 2 | 6 | 12 |" in text
-    assert "| `shared` | not run |" in text
-    assert re.search(r"^\| Baseline \| 2 \| 0\.\d+ ", text, re.M)
-    assert re.search(r"^\| Shared Layer \| not run \| - ", text, re.M)
-    assert "`C11-sts` **not run yet**" in text
-    assert "`--set train.steps_per_epoch=2`" in text
-
-
-@pytest.mark.slow
-def test_the_encoder_is_measured_before_any_training(course):
-    found = zero_shot(course, weights="random:tiny")
-    assert 0.5 <= found["para"]["accuracy"] <= 1
-    assert -1 <= found["sts"]["pearson"] <= 1
-    assert (found["para"]["rows"], found["sts"]["rows"]) == (24, 24)
