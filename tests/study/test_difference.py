@@ -285,3 +285,12 @@ def test_means_over_seeds_and_overall_scores_are_inside_their_range(formula, row
             found = mean_over_seeds(side)
             assert least <= found.low <= found.mean + 1e-9
             assert found.mean - 1e-9 <= found.high <= 1
+
+
+def test_the_interval_of_an_overall_score_allows_for_errors_that_perfect_tasks_did_not_make():
+    perfect = OverRows(1.0, np.zeros(14), "share", 14)
+    good = OverRows(0.99, np.linspace(-0.01, 0.01, 16), "correlation", 16, has_outliers=True)
+    overall = overall_over_rows({"one": perfect, "other": perfect, "good": good})
+    low, high = interval(overall)
+    assert low < 1 - 2 / 3 / 14  # one more error in each of the perfect tasks
+    assert overall.value < high <= 1

@@ -106,12 +106,19 @@ def _sides(quantile: float, skewness: float) -> tuple[float, float]:
 
 
 def _independent(score: OverRows) -> float:
-    """The number of independent rows at which a share of this value has this standard error."""
+    """The number of independent rows at which a share of this value has this standard error.
+
+    Of a mean over tasks, some may have no error at all: rows count at most as many as at the
+    standard error of one case more or less.
+    """
     spread = float(score.influence @ score.influence) / score.rows**2
     if not spread or not 0 < score.value < 1:
         return score.size
     rows = score.value * (1 - score.value) / spread
-    return rows if score.scale == "share" else rows * (score.rows - 1) / score.rows
+    if score.scale == "share":
+        return rows
+    most = max(score.size, score.value * (1 - score.value) * score.size**2)
+    return min(rows * (score.rows - 1) / score.rows, most)
 
 
 def wilson(share: float, rows: float, *, confidence: float = 0.95) -> tuple[float, float]:

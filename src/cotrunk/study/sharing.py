@@ -203,7 +203,7 @@ class Recommendation:
         if self.unlearned:
             said.append(
                 f"No plan has learned {', '.join(self.unlearned)}: none is better than a constant "
-                "answer, so these scores say little; train longer, as with --budget full."
+                "answer, so these scores say little; train for more steps."
             )
         found = self.difference
         if found is None and self.is_smallest:

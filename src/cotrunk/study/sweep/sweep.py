@@ -160,7 +160,7 @@ def _refuse_other_settings(spec: Spec, out: Path, trials: Sequence[TrialSpec]) -
         more = [f"{out}: and {len(lines) - 3} more"] if len(lines) > 3 else []
         raise UserError(
             f"{out} has runs of this sweep with different settings; give another folder or restore "
-            f"{spec.place} or {spec.base.place}:",
+            f"{' or '.join(dict.fromkeys((spec.place, spec.base.place)))}:",
             *lines[:3],
             *more,
         )
