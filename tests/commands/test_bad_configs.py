@@ -142,3 +142,10 @@ def test_a_file_that_is_no_config_is_refused(cotrunk, command, content, finding)
     said = cotrunk(*command.split(), "my.toml")
     assert (said.code, said.out) == (2, "")
     assert finding in said.err
+
+
+def test_a_data_file_in_place_of_a_config_is_refused_with_the_way_to_make_one(cotrunk):
+    Path("a.csv").write_text("text,label\nA film,1\n")
+    said = cotrunk("train", "a.csv")
+    assert (said.code, said.out) == (2, "")
+    assert "cotrunk init a.csv -o run.toml" in said.err

@@ -1,6 +1,7 @@
 """``cotrunk init``: the presets, and a config to start from."""
 
 import os
+import tomllib
 from argparse import Namespace
 from pathlib import Path
 
@@ -29,6 +30,9 @@ def init(arguments: Namespace) -> Document:
         raise UserError(f"{path}: already exists; choose another name with -o, or remove it first")
     refuse_bad_target(path)
     write_whole(path, text.encode())
+    if skipping := _tasks_that_skip(text) if arguments.files else []:
+        what = f"rows of {', '.join(skipping)} that cannot be read are skipped"
+        say(f"note: {what}; list them: cotrunk data check {path}")
     say(f"wrote {path}; next: cotrunk train {path} --out runs/{path.stem}")
     return {"config": str(path), "preset": None if arguments.files else arguments.preset or USUAL}
 
@@ -53,6 +57,11 @@ def _config_of_files(arguments: Namespace, path: Path) -> str:
     if given:
         raise UserError(f"--{given[0]} and files exclude each other: give a preset, or files")
     return config_of_files([Path(file) for file in arguments.files], path.parent)
+
+
+def _tasks_that_skip(config: str) -> list[str]:
+    tasks = tomllib.loads(config)["tasks"]
+    return [name for name, task in tasks.items() if task.get("skip_bad_rows")]
 
 
 def _relative_to(folder: Path, named: str | None) -> str | None:

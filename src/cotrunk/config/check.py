@@ -62,9 +62,18 @@ def read_raw(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(text, parse_float=exact_float)
     except tomllib.TOMLDecodeError as error:
-        raise UserError(f"{path}: not valid TOML; {error}") from None
+        raise UserError(f"{path}: not valid TOML; {error}{_if_data(path)}") from None
     except ValueError as error:
         raise UserError(f"{path}: {error}; write 0 or a larger number") from None
+
+
+def _if_data(path: Path) -> str:
+    """The fix for a data file that is given as a config."""
+    if path.suffix == ".toml":
+        return ""
+    python = f"cotrunk.init([{str(path)!r}], 'run.toml')"
+    command = f"cotrunk init {path} -o run.toml"
+    return "; if it is a data file: " + spelled(command=command, python=python)
 
 
 def check_settings(
