@@ -11,10 +11,10 @@ from cotrunk.study.records import RunRecord, TaskRecord
 ROWS = 2000
 
 
-def task_record(name: str, accuracy: float, seed: int) -> TaskRecord:
+def task_record(name: str, accuracy: float, seed: int, count: int = ROWS) -> TaskRecord:
     """A binary task on the same rows for every run; each seed gets other rows wrong."""
-    target = np.random.default_rng(0).integers(0, 2, ROWS).astype(np.float64)
-    right = np.random.default_rng([seed, *name.encode()]).permutation(ROWS) < accuracy * ROWS
+    target = np.random.default_rng(0).integers(0, 2, count).astype(np.float64)
+    right = np.random.default_rng([seed, *name.encode()]).permutation(count) < accuracy * count
     output = np.where(right == (target == 1), 1.0, -1.0)[:, None]
     return TaskRecord(
         name=name,
@@ -22,10 +22,10 @@ def task_record(name: str, accuracy: float, seed: int) -> TaskRecord:
         output=output,
         target=target,
         counts=None,
-        rows=np.arange(ROWS),
+        rows=np.arange(count),
         dev="rows",
         file="dev.csv",
-        score={"metric": "accuracy", "score": float(right.mean())},
+        score={"metric": "accuracy", "score": float(right.mean()), "rows": count},
     )
 
 
@@ -34,13 +34,14 @@ def made_up_run(
     seed: int,
     *,
     path: Path = Path("run"),
+    rows: int = ROWS,
     parameters: int = 100,
     seconds: float = 10.0,
     history: tuple[float, ...] = (),
     settings: dict | None = None,
 ) -> RunRecord:
     """``history``: the dev scores of all tasks, every 10 steps."""
-    tasks = {name: task_record(name, value, seed) for name, value in accuracy.items()}
+    tasks = {name: task_record(name, value, seed, rows) for name, value in accuracy.items()}
     mean = float(np.mean([task.score["score"] for task in tasks.values()]))
     spent = dict.fromkeys(PHASES, seconds)
     return RunRecord(

@@ -107,6 +107,13 @@ def test_tasks_that_no_plan_has_learned_are_named():
     assert recommend(groups).unlearned == ()
 
 
+def test_tasks_with_very_few_dev_rows_are_named():
+    few = {"S6": seeds_of(0.9, rows=20), "I6": seeds_of(0.9, rows=20, parameters=300)}
+    assert recommend(few).few_rows == ("a", "b")
+    assert "dev rows: a, b" in recommend(few).document()["sentence"]
+    assert recommend({"S6": seeds_of(0.9)}).few_rows == ()
+
+
 def test_smaller_plans_are_called_worse_only_if_there_are_any():
     smallest = {
         "I6": seeds_of(0.84, parameters=300, spread=0.05),

@@ -173,3 +173,8 @@ def test_sharing_recommends_a_plan_for_a_config(toy, capsys, monkeypatch):
     results = json.loads((toy.parent / "out" / "results.json").read_text())
     assert results["recommendation"]["plan"] in results["runs"]
     assert {claim["id"] for claim in results["claims"]} == {"share-all", "trend"}
+
+
+def test_a_misspelt_study_is_answered_with_the_right_name_even_with_a_config(tmp_path, capsys):
+    assert main(["study", "sharin", "run.toml", "-o", str(tmp_path / "out")]) == 2
+    assert "did you mean 'sharing'" in capsys.readouterr().err

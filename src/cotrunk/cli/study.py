@@ -79,9 +79,10 @@ def _study(arguments: Namespace, choices: Choices) -> Study:
             raise UserError("--data: study sharing reads the files that its config names")
         weights = arguments.weights or (choices.changes or {}).get("encoder.weights")
         return sharing_study(Path(arguments.config), arguments.budget, weights=weights)
+    found = read_study(arguments.name, arguments.budget, with_data=arguments.data is not None)
     if arguments.config is not None:
         raise UserError(f"study {arguments.name}: only `study sharing` takes a config")
-    return read_study(arguments.name, arguments.budget, with_data=arguments.data is not None)
+    return found
 
 
 def _asked(arguments: Namespace) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from cotrunk.study.statistics.verdict import verdicts
 MOST_DEPTHS = 13
 MOST_GROUPINGS = 12
 MARGIN = 0.01
+FEW_ROWS = 30
 SEEDS: Mapping[Budget, int] = {"quick": 2, "full": 3}
 COLUMNS = ["parameters", "train-cpu-seconds"]
 
@@ -163,6 +164,8 @@ class Recommendation:
     """No plan has fewer parameters."""
     unlearned: tuple[str, ...] = ()
     """Tasks in which no plan is better than a constant answer."""
+    few_rows: tuple[str, ...] = ()
+    """Tasks with fewer than ``FEW_ROWS`` dev rows."""
 
     @property
     def is_sure(self) -> bool:
@@ -187,6 +190,7 @@ class Recommendation:
             "train_cpu_seconds": self.cpu_seconds,
             "worse": list(self.worse),
             "unlearned": list(self.unlearned),
+            "few_rows": list(self.few_rows),
             "sentence": " ".join(self.sentences()),
         }
 
@@ -204,6 +208,11 @@ class Recommendation:
             said.append(
                 f"No plan has learned {', '.join(self.unlearned)}: none is better than a constant "
                 "answer, so these scores say little; train for more steps."
+            )
+        if self.few_rows:
+            said.append(
+                f"Fewer than {FEW_ROWS} dev rows: {', '.join(self.few_rows)}; "
+                "scores on so few rows are rough."
             )
         found = self.difference
         if found is None and self.is_smallest:
@@ -276,6 +285,7 @@ def recommend(groups: Mapping[str, Sequence[RunRecord]]) -> Recommendation | Non
         worse=worse,
         is_smallest=size[chosen] == min(size.values()),
         unlearned=_unlearned([runs for runs in groups.values() if runs]),
+        few_rows=_with_few_rows(next(runs[0] for runs in groups.values() if runs)),
     )
 
 
@@ -283,6 +293,10 @@ def _unlearned(plans: Sequence[Sequence[RunRecord]]) -> tuple[str, ...]:
     tasks = plans[0][0].tasks
     best = {task: max(shown_number(runs, task) or 0.0 for runs in plans) for task in tasks}
     return tuple(task for task in tasks if best[task] <= _constant_answer(tasks[task]))
+
+
+def _with_few_rows(run: RunRecord) -> tuple[str, ...]:
+    return tuple(name for name, task in run.tasks.items() if task.score["rows"] < FEW_ROWS)
 
 
 def _constant_answer(task: TaskRecord) -> float:

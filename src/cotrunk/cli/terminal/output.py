@@ -13,7 +13,6 @@ from rich.text import Text
 from cotrunk.cli.terminal.streams import IgnoreBrokenPipe
 from cotrunk.errors import printable
 from cotrunk.files import without_nan
-from cotrunk.formats import score_text
 
 Document = dict[str, Any]
 WIDEST = 1000
@@ -68,10 +67,6 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> 
     for row in rows:
         made.add_row(*row)
     return made
-
-
-def with_interval(score: float | None, low: float | None, high: float | None) -> str:
-    return f"{score_text(score)} [{score_text(low)}, {score_text(high)}]"
 
 
 def to_json(document: object) -> str:

@@ -21,8 +21,9 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from cotrunk.cli.terminal.output import err, say, with_interval
+from cotrunk.cli.terminal.output import err, say
 from cotrunk.errors import plural, printable
+from cotrunk.formats import score_with_interval
 from cotrunk.kinds.metrics import Score, scored_on
 from cotrunk.progress import ProgressUpdate
 from cotrunk.runs.events import Evaluated, Event, Finished, Stepped
@@ -163,7 +164,7 @@ def _scores(event: Evaluated) -> str:
 
 def _in_context(task: str, score: Score) -> str:
     """A score with its metric, what it is based on and what a constant answer would score."""
-    found = with_interval(score.score, score.low, score.high)
+    found = score_with_interval(score.score, score.low, score.high)
     constant = "" if score.baseline is None else f"constant {score.baseline:.3f}, "
     return f"{task} {score.metric} {found} ({constant}{scored_on(score.rows, score.masked_tokens)})"
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cotrunk.cli.terminal.output import megabytes, out, table, with_interval
+from cotrunk.cli.terminal.output import megabytes, out, table
 from cotrunk.errors import plural
-from cotrunk.formats import score_text, signed_text
+from cotrunk.formats import score_text, score_with_interval, signed_text
 from cotrunk.kinds.metrics import scored_on
 from cotrunk.kinds.task import Task
 from cotrunk.kinds.threshold import threshold_line
@@ -26,8 +26,9 @@ def show_scores(title: str, document: Document) -> None:
     """One row per task, then both overall scores."""
     rows = []
     for task, s in document["scores"].items():
-        score = with_interval(s["score"], s["low"], s["high"])
-        rows.append([task, s["metric"], score, score_text(s.get("baseline")), f"{s['rows']:,}"])
+        rows.append(
+            [task, s["metric"], _with_interval(s), score_text(s.get("baseline")), f"{s['rows']:,}"]
+        )
         # A task outside the overall score shows all its metrics.
         if s["unit"] is None and s["score"] is not None:
             others = (name for name in s["more"] if name != s["metric"])
@@ -54,6 +55,10 @@ def network_line(network: Document) -> str:
     return f"{network['run']}: {at}; {plan}"
 
 
+def _with_interval(score: Mapping[str, Any]) -> str:
+    return score_with_interval(score["score"], score["low"], score["high"])
+
+
 def show_int8(title: str, document: Document) -> None:
     """float32 and int8 side by side, with their CPU times."""
     exact, int8 = document["scores"], document["int8"]
@@ -63,7 +68,7 @@ def show_int8(title: str, document: Document) -> None:
         rows.append(
             [
                 task,
-                *(with_interval(s["score"], s["low"], s["high"]) for s in (exact[task], rough)),
+                *(_with_interval(s) for s in (exact[task], rough)),
                 signed_text(rough["difference"]),
                 score_text(changed) if rough["changed_is"] == "distance" else f"{changed:.1%}",
             ]
@@ -197,7 +202,7 @@ def show_demo(runs: Sequence[Document]) -> None:
             [
                 run["plan"],
                 run["sharing"],
-                *(with_interval(s["score"], s["low"], s["high"]) for s in scores),
+                *(_with_interval(s) for s in scores),
                 score_text(run["overall"]["official"]),
                 f"{run['parameters']:,}",
                 f"{run['seconds']:.0f}",
