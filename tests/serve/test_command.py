@@ -93,6 +93,28 @@ def test_a_signal_ends_the_services_of_both_runs(make):
 
 
 @pytest.mark.slow
+def test_a_request_whose_body_is_incomplete_does_not_hold_up_the_end(run):
+    async def ask(service):
+        async with Connection(service.url) as connection:
+            await connection.open()
+            head = ["POST /predict HTTP/1.1", "Host: localhost", "Content-Type: application/json"]
+            head += ["Content-Length: 50", "Expect: 100-continue"]
+            connection.writer.write("\r\n".join([*head, "\r\n"]).encode())
+            assert b" 100 " in await connection.reader.readuntil(b"\r\n\r\n")  # it waits for it
+            connection.writer.write(b'{"inpu')
+            service.running.send(signal.SIGTERM)
+            return await connection.answer(0)
+
+    with served(shared(), run, "--threads", 1) as service:
+        answer = asyncio.run(ask(service))
+        said = service.running.wait()
+    assert answer.status == 503
+    assert answer.json["detail"][0]["message"] == "shutting down"
+    assert said.code == 0
+    assert said.err.splitlines()[1:] == ["stopped"]
+
+
+@pytest.mark.slow
 def test_the_address_is_the_first_line_and_the_token_comes_from_a_file(run, tmp_path):
     file = tmp_path / "token"
     file.write_text("secret\n")

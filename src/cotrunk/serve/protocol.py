@@ -61,6 +61,15 @@ class _HeaderLimits(asyncio.Protocol):
         self._stop_timer()
         super().connection_lost(exc)
 
+    def shutdown(self) -> None:
+        """Called by uvicorn at SIGTERM: a request whose body is incomplete is not waited for."""
+        cycle = self.cycle
+        is_reading = cycle is not None and cycle.more_body and not cycle.response_started
+        if is_reading and not getattr(self, "pipeline", ()):  # else an earlier response comes first
+            self._end(HTTPStatus.SERVICE_UNAVAILABLE, "shutting down")
+        else:
+            super().shutdown()  # type: ignore[misc]
+
     def send_400_response(self, msg: str) -> None:
         """Called by uvicorn if it cannot parse the headers, which may be due to their size."""
         if self._head_bytes > HEAD_BYTES:
