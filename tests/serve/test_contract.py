@@ -13,6 +13,12 @@ def test_requests_name_the_tasks_and_what_they_read(asking):
     assert "task" in schemas["EmbedRequest"]["required"]
 
 
+def test_the_other_run_describes_its_tasks_too(make):
+    asking = make(runs=2)
+    assert asking.get("/other/tasks").json() == asking.get("/tasks").json()
+    assert 'path="/other/tasks",status="200"' in asking.get("/metrics").text
+
+
 def test_all_that_can_be_refused_is_documented(asking):
     document = asking.get("/openapi.json").json()
     predict = document["paths"]["/predict"]["post"]["responses"]

@@ -144,10 +144,69 @@ def test_a_token_is_asked_for_but_not_for_health(make):
     assert asking.get("/healthz").status_code == 200
 
 
+def test_the_scheme_of_a_token_is_read_in_any_case(make):
+    asking = make(rules=Rules(token="secret"))
+    for given in ("bearer secret", "BEARER secret", "Bearer  secret"):
+        assert asking.post("/predict", ASKED, authorization=given).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("given", "why"), [("", "is needed"), ("Basic x", "is needed"), ("Bearer x", "is wrong")]
+)
+def test_a_wrong_token_is_told_apart_from_a_missing_one(make, given, why):
+    found = make(rules=Rules(token="secret")).post("/predict", ASKED, authorization=given)
+    assert why in found.json()["detail"][0]["message"]
+
+
+@pytest.mark.parametrize(
+    ("headers", "field"),
+    [
+        ({"content-encoding": "gzip"}, "Content-Encoding"),
+        ({"content-type": "application/json; charset=latin-1"}, "Content-Type"),
+        ({"content-type": 'application/json; a=b; Charset="UTF-16"'}, "Content-Type"),
+    ],
+)
+def test_a_body_must_be_utf8_and_not_compressed(asking, headers, field):
+    found = asking.post("/predict", ASKED, **headers)
+    assert (found.status_code, fields(found)) == (415, [field])
+
+
+@pytest.mark.parametrize(
+    "kind", ["application/json; charset=utf-8", 'Application/JSON;charset="UTF8"']
+)
+def test_the_charset_may_be_said_to_be_utf8(asking, kind):
+    found = asking.post("/predict", ASKED, **{"content-type": kind, "content-encoding": "identity"})
+    assert found.status_code == 200
+
+
+def test_a_byte_order_mark_is_named(asking):
+    body, headers = json.dumps(ASKED).encode("utf-8-sig"), {"content-type": "application/json"}
+    found = asking.run(lambda client: client.post("/predict", content=body, headers=headers))
+    assert (found.status_code, fields(found)) == (422, ["body"])
+    assert "byte order mark" in found.text
+
+
+def test_a_list_of_words_to_embed_is_refused_for_its_task_first(asking):
+    told = {
+        asking.post("/embed", {"inputs": [{"text": text}], "task": "words"}).text
+        for text in ("a river", ["a", "river"])
+    }
+    assert len(told) == 1
+    found = asking.post("/embed", {"inputs": [{"text": ["a"]}], "task": "mood"})
+    assert (found.status_code, fields(found)) == (422, ["inputs[0].text"])
+
+
+def test_only_tasks_that_can_embed_are_proposed(asking):
+    found = asking.post("/embed", ASKED | {"task": "x"})
+    assert "tasks are mood, same, alike" in found.text
+    assert "words" not in found.text
+
+
 @pytest.mark.slow
 def test_the_files_of_a_page_need_no_token_but_its_data_do(make):
     asking = make(rules=Rules(token="secret"), runs=2)
     assert {asking.get(path).status_code for path in SHELL} == {200}
+    assert asking.run(lambda client: client.head("/")).status_code == 200
     assert asking.get("/playground.json").status_code == 401
 
 

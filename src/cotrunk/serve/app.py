@@ -1,5 +1,6 @@
 """The FastAPI application: routes, and the JSON of their errors."""
 
+from codecs import BOM_UTF8
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -47,7 +48,7 @@ OF_BODIES: Responses = REFUSALS | {
     for code, why in {
         408: "The body was not received in time.",
         413: "The body is too large.",
-        415: "The body is not declared as application/json.",
+        415: "The body is compressed, or not declared as application/json in UTF-8.",
         422: "A field is wrong; `detail` names it.",
         429: "The queue is full; `Retry-After` says when to try again.",
         503: "Not answered within the deadline, or shutting down.",
@@ -77,7 +78,8 @@ def create_app(service: Service, *, rules: Rules, more: Sequence[Routes] = ()) -
         redoc_url=None,
     )
     states = _states(service, set(queued.values()))
-    for router in (answers(service), states, *(routes.router for routes in more)):
+    own = answers(service), descriptions(service), states
+    for router in (*own, *(routes.router for routes in more)):
         app.include_router(router)
     _add_errors(app)
     _name_tasks(app, service)
@@ -104,7 +106,10 @@ class _StrictRequest(Request):
         try:
             return from_json(await self.body(), allow_inf_nan=False)
         except ValueError as error:
-            raise _NotJson(422, f"not valid JSON: {error}") from None
+            why: object = error
+            if (await self.body()).startswith(BOM_UTF8):
+                why = "it starts with a byte order mark; send UTF-8 without one"
+            raise _NotJson(422, f"not valid JSON: {why}") from None
 
 
 class _StrictRoute(APIRoute):
@@ -117,9 +122,14 @@ class _StrictRoute(APIRoute):
         return strictly
 
 
-def answers(service: Service) -> APIRouter:
-    """POST /predict and POST /embed."""
-    router = APIRouter(route_class=_StrictRoute, responses=OF_BODIES)
+def answers(service: Service, *, prefix: str = "") -> APIRouter:
+    """POST /predict and POST /embed; the OpenAPI document is about the run without a prefix."""
+    router = APIRouter(
+        prefix=prefix,
+        route_class=_StrictRoute,
+        responses=OF_BODIES,
+        include_in_schema=not prefix,
+    )
 
     @router.post("/predict", response_model=PredictResponse)
     async def predict(request: PredictRequest) -> Response:
@@ -140,13 +150,20 @@ def answers(service: Service) -> APIRouter:
     return router
 
 
-def _states(service: Service, services: Collection[Service]) -> APIRouter:
-    router = APIRouter(responses=REFUSALS)
+def descriptions(service: Service, *, prefix: str = "") -> APIRouter:
+    """GET /tasks."""
+    router = APIRouter(prefix=prefix, responses=REFUSALS, include_in_schema=not prefix)
 
     @router.get("/tasks")
     async def tasks() -> TasksResponse:
         """The tasks of the run, what they read and what their probabilities stand for."""
         return tasks_of(service.engine)
+
+    return router
+
+
+def _states(service: Service, services: Collection[Service]) -> APIRouter:
+    router = APIRouter(responses=REFUSALS)
 
     @router.get("/healthz")
     async def healthz() -> State:

@@ -3,6 +3,7 @@
 import asyncio
 import hmac
 import ipaddress
+import re
 import time
 from collections.abc import Callable, Collection, MutableMapping
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ SAFE_HEADERS = {
     b"referrer-policy": b"no-referrer",
 }
 """Added unless the response sets its own."""
+CHARSET = re.compile(r';\s*charset\s*=\s*"?([^";\s]*)')
 
 
 @dataclass(frozen=True)
@@ -119,9 +121,7 @@ class Guard:
         self._check_token(scope["path"], headers)
         if scope["method"] != "POST" or scope["path"] not in self.queued:
             return
-        kind = headers.get(b"content-type", [b""])[0].partition(b";")[0].strip().lower()
-        if kind != b"application/json":
-            raise Refusal(415, "must be application/json", field="Content-Type")
+        _check_encoding(headers)
         try:
             self.refuse_if_full(scope["path"])
         except QueueFull as error:
@@ -172,15 +172,14 @@ class Guard:
     def _check_token(self, path: str, headers: "Headers") -> None:
         if self.rules.token is None or path in self.open_paths:
             return
-        given = headers.get(b"authorization", [b""])[0]
-        expected = b"Bearer " + self.rules.token.encode()
-        if not hmac.compare_digest(given, expected):
-            raise Refusal(
-                401,
-                "a bearer token is needed: Authorization: Bearer TOKEN",
-                field="Authorization",
-                www_authenticate="Bearer",
-            )
+        scheme, _, given = headers.get(b"authorization", [b""])[0].partition(b" ")
+        if scheme.lower() != b"bearer" or not given:
+            why = "a bearer token is needed: Authorization: Bearer TOKEN"
+        elif not hmac.compare_digest(given.lstrip(b" "), self.rules.token.encode()):
+            why = "the bearer token is wrong"
+        else:
+            return
+        raise Refusal(401, why, field="Authorization", www_authenticate="Bearer")
 
     async def _body(self, headers: "Headers", receive: Receive) -> bytes:
         """The whole body; refused by its Content-Length, if given, or else at the limit."""
@@ -214,6 +213,25 @@ def _headers(scope: Scope) -> Headers:
     for name, value in scope["headers"]:
         found.setdefault(name, []).append(value)
     return found
+
+
+def _check_encoding(headers: Headers) -> None:
+    """A body is JSON in UTF-8, not compressed."""
+    kind = headers.get(b"content-type", [b""])[0]
+    if kind != b"application/json":
+        _check_kind(kind.decode("latin-1"))
+    for encoding in headers.get(b"content-encoding", ()):
+        if encoding.strip().lower() not in (b"", b"identity"):
+            raise Refusal(415, "is not supported: send the body as it is", field="Content-Encoding")
+
+
+def _check_kind(given: str) -> None:
+    kind, _, parameters = given.lower().partition(";")
+    if kind.strip() != "application/json":
+        raise Refusal(415, "must be application/json", field="Content-Type")
+    charset = CHARSET.search(f";{parameters}")
+    if charset and charset[1] not in ("utf-8", "utf8"):
+        raise Refusal(415, "the charset must be utf-8", field="Content-Type")
 
 
 @lru_cache(maxsize=256)

@@ -6,6 +6,7 @@ from cotrunk.data.reading.cells import as_words, text_fault, words_fault
 from cotrunk.data.reading.splits import Text
 from cotrunk.errors import UserError, did_you_mean
 from cotrunk.infer.embedding import task_to_embed
+from cotrunk.infer.model import Model
 from cotrunk.kinds.task import Task
 from cotrunk.serve.engine import Engine
 from cotrunk.serve.jobs import InputRow
@@ -47,15 +48,28 @@ def embedding_of(engine: Engine, request: EmbedRequest) -> list[InputRow]:
     """The rows of ``/embed``."""
     model = engine.model.model
     if request.task is not None and request.task not in engine.model.tasks:
-        _refuse([("task", _not_a_task(request.task, list(engine.model.tasks)))])
+        known = tasks_with_vectors(model) or list(engine.model.tasks)
+        _refuse([("task", _not_a_task(request.task, known))])
     try:
         lane = vector_lane(model, task_to_embed(model, request.task))
     except UserError as error:
         raise Refused([("task", str(error))]) from None
-    texts = [given.text for given in request.inputs]
-    faults = [(n, why) for n, text in enumerate(texts) if (why := text_fault(text, "text"))]
-    _refuse([(f"inputs[{number}].text", why) for number, why in faults])
-    return [InputRow(number, lane, lane.tasks, (text,)) for number, text in enumerate(texts)]
+    asked: list[InputRow] = []
+    problems: list[Problem] = []
+    for number, text in enumerate(given.text for given in request.inputs):
+        if not isinstance(text, str):
+            problems.append((f"inputs[{number}].text", "must be a string"))
+        elif why := text_fault(text, "text"):
+            problems.append((f"inputs[{number}].text", why))
+        else:
+            asked.append(InputRow(number, lane, lane.tasks, (text,)))
+    _refuse(problems)
+    return asked
+
+
+def tasks_with_vectors(model: Model) -> list[str]:
+    """The tasks that /embed can use."""
+    return [name for name, task in model.network.tasks.items() if not task.is_about_tokens]
 
 
 def _rows(engine: Engine, number: int, given: PredictInput, tasks: Sequence[str]) -> list[InputRow]:

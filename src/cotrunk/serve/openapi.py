@@ -7,6 +7,7 @@ from typing import Any
 from cotrunk.errors import UserError
 from cotrunk.infer.embedding import task_to_embed
 from cotrunk.serve.engine import Engine
+from cotrunk.serve.input_rows import tasks_with_vectors
 
 Schema = dict[str, Any]
 PREDICT, EMBED = "PredictRequest", "EmbedRequest"
@@ -76,7 +77,7 @@ def _request(request: Schema, tasks: Sequence[str] | None, inputs: Sequence[Sche
 
 def _embed(request: Schema, engine: Engine) -> Schema:
     model = engine.model.model
-    names = [name for name, task in engine.model.tasks.items() if not task.is_about_tokens]
+    names = tasks_with_vectors(model)
     description = request["properties"]["task"]["description"]
     task = {"type": "string", "enum": names or [""], "description": description}
     try:

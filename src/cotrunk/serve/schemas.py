@@ -2,7 +2,15 @@
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, StringConstraints, Tag
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    StringConstraints,
+    Tag,
+    WithJsonSchema,
+)
 
 MAX_INPUTS, MAX_CHARACTERS, MAX_WORDS, MAX_TASKS = 256, 20_000, 1_000, 256
 MAX_BODY_BYTES = 1 << 20
@@ -70,8 +78,15 @@ class PredictResponse(BaseModel):
     outputs: list[dict[str, TaskAnswer]]
 
 
+OnlyString = Annotated[
+    OneText,
+    WithJsonSchema({"type": "string", "maxLength": MAX_CHARACTERS, "pattern": SOME_TEXT}),
+]
+"""A list of words is refused after the task is checked: the task may be the fault."""
+
+
 class EmbedInput(Closed):
-    text: String
+    text: OnlyString
 
 
 class EmbedRequest(Closed):

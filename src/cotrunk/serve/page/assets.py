@@ -65,7 +65,7 @@ def charts() -> Asset:
 def assets(by_path: Assets) -> APIRouter:
     router = APIRouter(include_in_schema=False)
     for path, make in by_path.items():
-        router.add_api_route(path, _route(make), methods=["GET"], response_class=Response)
+        router.add_api_route(path, _route(make), methods=["GET", "HEAD"], response_class=Response)
     return router
 
 

@@ -4,7 +4,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from cotrunk.serve.app import QUEUED, Routes, answers
+from cotrunk.serve.app import QUEUED, Routes, answers, descriptions
 from cotrunk.serve.engine import Engine
 from cotrunk.serve.info import tasks_of
 from cotrunk.serve.page.assets import Assets, assets, own, sheet
@@ -29,11 +29,15 @@ def pages_of(service: Service, other: Service | None = None) -> list[Routes]:
     async def found() -> dict[str, Any]:
         return {"runs": [about(prefix, each.engine) for prefix, each in by_prefix.items()]}
 
+    pages = Routes(router, open_paths=SHELL)
     if not other:
-        return [Routes(router, open_paths=SHELL)]
-    router.include_router(answers(other), prefix=OTHER)
+        return [pages]
     queued = {f"{OTHER}{path}": other for path in QUEUED}
-    return [Routes(router, open_paths=SHELL, queued=queued)]
+    return [
+        pages,
+        Routes(answers(other, prefix=OTHER), queued=queued),
+        Routes(descriptions(other, prefix=OTHER)),
+    ]
 
 
 def about(prefix: str, engine: Engine) -> dict[str, Any]:
