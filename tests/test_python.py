@@ -132,6 +132,13 @@ def test_a_missing_network_and_a_wrong_margin_are_refused_in_python_too(trained)
         cotrunk.compare(trained, margin=2)
 
 
+def test_nothing_to_compare_or_look_at_is_refused():
+    with pytest.raises(UserError, match="at least one run"):
+        cotrunk.compare([])
+    with pytest.raises(UserError, match="at least one"):
+        cotrunk.init([])
+
+
 def test_predict_all_gives_what_each_task_gives_alone(model):
     texts = ["good plot", "a slow river of stone", "tea"]
     pairs = [("good plot", "bad plot"), ("tea", "stone")]

@@ -67,8 +67,11 @@ def init(files: str | Path | Sequence[str | Path], output: str | Path | None = N
     ...
     """
     from cotrunk.build.guessed import write_config
+    from cotrunk.errors import UserError
 
     named = [files] if isinstance(files, str | Path) else files
+    if not named:
+        raise UserError("no files to look at; name at least one")
     return write_config([Path(file) for file in named], None if output is None else Path(output))
 
 

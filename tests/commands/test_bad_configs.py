@@ -127,7 +127,7 @@ def test_a_plan_needs_no_data_files(cotrunk, toy):
     ("content", "finding"),
     [
         (b"", "tasks is missing: define at least one task"),
-        (b"[tasks]", "tasks = a table: must have 1 or more entries"),
+        (b"[tasks]", "tasks has no task: define at least one"),
         (b"tasks = 3", "tasks = 3: must be a table"),
         (b"[train", "not valid TOML"),
         (b"# caf\xe9", "a config must be a TOML file in UTF-8"),

@@ -55,8 +55,8 @@ def test_runs_that_do_not_fit_together_are_refused_in_a_line(cotrunk, several_ru
     assert (said.code, said.out) == (2, "")
     (line,) = said.err.splitlines()
     assert "cannot be combined for mood" in line
-    assert "classes = 0, 1, 2" in line
-    assert "classes = 0, 1, 2, 3" in line
+    assert "classes = 0, 1, 2 against 0, 1, 2, 3" in line
+    assert "--task" in line
     pairs = cotrunk("evaluate", several_runs / "apart", several_runs / "other", "--task", "same")
     assert pairs.code == 0
 

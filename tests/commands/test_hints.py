@@ -38,6 +38,8 @@ def test_a_plan_of_one_kind_of_layers_is_answered_with_its_own_kind(cotrunk, toy
         ("epochs=2", "train.epochs"),
         ("weights=minilm", "encoder.weights"),
         ("pal.size=8", "sharing.pal"),
+        ("weight=2", "tasks.NAME.weight"),
+        ("epoch=2", "train.epochs"),
     ],
 )
 def test_a_bare_key_is_answered_with_its_table(cotrunk, toy, change, key):
@@ -61,3 +63,31 @@ def test_a_kind_by_its_name_elsewhere_is_answered_with_ours(cotrunk, toy, foreig
     said = cotrunk("plan", toy, "--set", f"tasks.mood.kind={foreign}")
     assert said.code == 2
     assert f"did you mean {kind!r}?" in said.err
+
+
+def test_a_misspelt_task_is_answered_with_the_right_one(cotrunk, toy):
+    said = cotrunk("plan", toy, "--set", "tasks.moood.weight=2")
+    assert said.code == 2
+    assert "did you mean 'mood'?" in said.err
+
+
+def test_a_config_whose_last_task_is_removed_has_no_task(cotrunk, toy):
+    said = cotrunk("plan", toy, "--unset", "tasks.mood", "tasks.same", "tasks.alike")
+    assert said.code == 2
+    assert "tasks has no task: define at least one" in said.err
+
+
+def test_more_threads_than_any_machine_has_are_refused(cotrunk, toy):
+    said = cotrunk("train", toy, "--out", "run", "--set", "train.threads=1000000")
+    assert said.code == 2
+    assert "train.threads = 1000000: must be 1024 or less" in said.err
+
+
+def test_a_file_behind_the_names_of_tasks_is_the_file(cotrunk, run):
+    rows = run.parent / "mood-dev.csv"
+    behind = cotrunk("predict", run, "--task", "mood", rows)
+    assert behind.code == 0
+    assert behind.out == cotrunk("predict", run, rows, "--task", "mood").out
+    said = cotrunk("predict", run, "--task", "mood")
+    assert said.code == 2
+    assert "give a FILE" in said.err

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from shipping import SHORT, needs_peers
+from shipping import SHORT, needs_peers, train, write_world
 
 import cotrunk
 from cotrunk.cli.main import main
@@ -75,6 +75,25 @@ def test_the_example_of_a_graph_needs_neither_torch_nor_cotrunk(run, call, tmp_p
         if row[0] == "mood":
             found = json.loads(done.stdout[done.stdout.rindex("[") :])
             assert found == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_graph_cannot_be_trained_from_and_says_which_export_can(run, call, tmp_path):
+    graph = tmp_path / "graph"
+    assert call("export", run, "--to", "onnx", "-o", graph)[0] == 0
+    config = write_toy(tmp_path)
+    code, _, err = call("plan", config, "--set", f"encoder.weights={graph}")
+    assert code == 2
+    assert "--to sentence-transformers" in err
+
+
+def test_a_threshold_is_exported_with_its_task(call, tmp_path):
+    run = train(write_world(tmp_path), "tasks.same.threshold=0.3")
+    folder = tmp_path / "new" / "graph"
+    assert call("export", run, "--to", "onnx", "-o", folder)[0] == 0
+    tasks = json.loads((folder / "tasks.json").read_text(encoding="utf-8"))
+    assert tasks["same"]["thresholds"] == {tasks["same"]["outputs"][0]: 0.3}
+    assert tasks["mood"]["thresholds"] == {}
+    assert "above a probability of 0.3" in (folder / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_example_of_a_graph_names_the_tasks_to_who_calls_it_wrongly(run, call, tmp_path):
@@ -149,7 +168,7 @@ def test_bad_requests_are_one_line_and_write_nothing(run, call, tmp_path, monkey
         (["export", run, *to, "-o", full], "is not empty"),
         (["export", run, *to, "-o", full / "file"], "is a file"),
         (["export", run, *to, "-o", run / "inside"], "inside the run"),
-        (["export", run, *to, "-o", tmp_path / "no/where"], "no such folder"),
+        (["export", run, *to, "-o", full / "file" / "inside"], "is a file"),
         (["export", run, *to, "--task", "moot", "-o", free], "did you mean 'mood'"),
         (["export", run, *to, "--int8", "-o", free], "--to onnx"),
         (["export", run, *to, "--keep-lora", "-o", free], "no low-rank adapters"),

@@ -236,3 +236,17 @@ def test_equal_digests_mean_equal_rows(several_runs):
     assert one["mood"].dev == two["mood"].dev != other["mood"].dev
     assert one["same"].dev == other["same"].dev
     assert np.array_equal(one["mood"].rows[:20], other["mood"].rows)
+
+
+def test_a_run_with_a_cut_log_is_broken_not_empty(run):
+    log = run / "metrics.jsonl"
+    log.write_bytes(log.read_bytes()[:200])
+    assert [each.path for each in read_runs([run])[1]] == [run]
+    with pytest.raises(UserError, match=r"metrics\.jsonl: was changed"):
+        read_run(run)
+
+
+def test_a_run_whose_best_network_is_gone_is_broken_not_unevaluated(run):
+    shutil.rmtree(run / "best")
+    with pytest.raises(UserError, match="best: no such folder"):
+        read_run(run)

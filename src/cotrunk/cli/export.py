@@ -32,6 +32,7 @@ def export_run(arguments: Namespace) -> Document:
         int8=arguments.int8,
         keep_lora=arguments.keep_lora,
     )
+    folder.resolve().parent.mkdir(parents=True, exist_ok=True)
     with terminable():
         found = export(model, request)
     if not arguments.json:
@@ -59,11 +60,11 @@ def _refuse_bad_folder(folder: Path) -> None:
         raise UserError(f"-o {folder}: is a file; give a new folder")
     if folder.is_dir() and any(folder.iterdir()):
         raise UserError(f"-o {folder}: is not empty; give a new folder, or delete it first")
-    parent = folder.resolve().parent
-    if not parent.is_dir():
-        raise UserError(f"-o {folder}: no such folder: {parent}; create it or choose another")
-    if not os.access(parent, os.W_OK):
-        raise UserError(f"-o {folder}: no permission to write to {parent}; choose another folder")
+    there = next(place for place in folder.resolve().parents if place.exists())
+    if not there.is_dir():
+        raise UserError(f"-o {folder}: {there} is a file; choose another folder")
+    if not os.access(there, os.W_OK):
+        raise UserError(f"-o {folder}: no permission to write to {there}; choose another folder")
 
 
 def _entry(exported: Exported) -> Document:

@@ -225,7 +225,10 @@ def _add_predict(commands: Commands) -> None:
     predict = command(commands, "predict", "predict every row of a file, for one task or all")
     predict.add_argument("folder", metavar="RUN")
     predict.add_argument(
-        "file", metavar="FILE", help="CSV, TSV, JSONL, CoNLL or Parquet; - is standard input"
+        "file",
+        metavar="FILE",
+        nargs="?",
+        help="CSV, TSV, JSONL, CoNLL or Parquet; - is standard input",
     )
     several(predict, "--task", "T", "default: all tasks whose columns are in the file")
     predict.add_argument(

@@ -36,9 +36,18 @@ Readers = list[tuple[list[str], Rows]]
 BEGINNINGS = {b"{": ".jsonl", b"PAR1": ".parquet"}
 
 
+def _take_file_from_tasks(arguments: Namespace) -> None:
+    """``--task sst FILE``: --task takes several names, so it takes the file, too."""
+    if arguments.file is None and len(arguments.task) > 1:
+        arguments.file = arguments.task.pop()
+    if arguments.file is None:
+        raise UserError("predict: give a FILE with texts, or - for standard input")
+
+
 def predict(arguments: Namespace) -> Document:
     if arguments.encoding is not None:
         refuse_encoding(arguments.encoding)
+    _take_file_from_tasks(arguments)
     model = load_run(Path(arguments.folder), arguments)
     if arguments.int8:
         to_int8(model.network)

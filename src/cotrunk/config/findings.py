@@ -1,7 +1,8 @@
 """What pydantic found wrong, in the words of a config: each line with its key and the rule."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -49,7 +50,7 @@ def findings(
     rules: dict[Keys, list[str]] = {}  # pydantic reports each arm of a union
     for details in error.errors(include_url=False):
         keys = _path(details, raw)
-        what, needed = _finding(keys, details, root, above, kinds)
+        what, needed = _finding(keys, details, raw, root, above, kinds)
         found.setdefault(keys, f"{'.'.join(keys) or 'the file'}{what}")
         rules.setdefault(keys, []).append(needed)
     return {keys: what + any_of(rules[keys]) for keys, what in found.items()}
@@ -71,7 +72,12 @@ def _path(details: ErrorDetails, raw: dict[str, Any]) -> Keys:
 
 
 def _finding(
-    path: Keys, details: ErrorDetails, root: type[BaseModel], above: str, kinds: Kinds
+    path: Keys,
+    details: ErrorDetails,
+    raw: dict[str, Any],
+    root: type[BaseModel],
+    above: str,
+    kinds: Kinds,
 ) -> tuple[str, str]:
     """What was found, and the rule."""
     if details["type"] == "extra_forbidden":
@@ -79,15 +85,18 @@ def _finding(
         if renamed:
             return " is not a setting", f": it is now called {renamed}"
         known = _keys(path[:-1], root)
-        tables = [f"{key}.{path[0]}" for key in known if path[0] in _keys((key,), root)]
-        near = f"; did you mean {tables[0]!r}?" if tables and len(path) == 1 else ""
+        inside = _inside(root) if len(path) == 1 else {}
+        near = f"; did you mean {inside[path[0]]!r}?" if path[0] in inside else ""
         if path[-1] in FOREIGN and len(path) < 3:
             meant = FOREIGN[path[-1]].removeprefix(above or f"{path[0]}.")
             near = f"; did you mean {meant!r}?"
-        hint = near or did_you_mean(path[-1], known) or f"; known: {', '.join(known)}"
+        near = near or did_you_mean(path[-1], known) or _near(path[-1], inside)
+        hint = near or f"; known: {', '.join(known)}"
         return " is not a setting", hint
     if details["type"] == "missing":
-        return " is missing: ", _why_needed(path[-1], kinds)
+        return " is missing: ", _why_needed(path, raw, kinds)
+    if path == ("tasks",) and details["input"] == {}:
+        return " has no task: ", _why_needed(path, raw, kinds)
     return f" = {_shown(details['input'])}: ", rule(details)
 
 
@@ -149,11 +158,28 @@ def explain(found: Sequence[ErrorDetails]) -> str:
     return any_of(list(map(rule, found)))
 
 
-def _why_needed(key: str, kinds: Kinds) -> str:
-    return {
-        "tasks": "define at least one task, as in [tasks.sentiment]",
-        "kind": f"set it to one of {', '.join(kinds)}",
-    }.get(key, "it has no default")
+def _why_needed(path: Keys, raw: dict[str, Any], kinds: Kinds) -> str:
+    if path[-1] == "tasks":
+        return "define at least one task, as in [tasks.sentiment]"
+    if path[-1] != "kind":
+        return "it has no default"
+    others = [name for name in raw.get("tasks", ()) if name not in path]
+    return f"set it to one of {', '.join(kinds)}{did_you_mean(path[-2], others)}"
+
+
+def _inside(root: type[BaseModel]) -> dict[str, str]:
+    """The whole names of the keys of all tables: ``epochs`` is ``train.epochs``."""
+    found: dict[str, str] = {}
+    for table, field in root.model_fields.items():
+        tables = (table, "NAME") if get_origin(field.annotation) is dict else (table,)
+        for key in _keys(tables, root):
+            found.setdefault(key, ".".join((*tables, key)))
+    return found
+
+
+def _near(key: str, inside: Mapping[str, str]) -> str:
+    near = get_close_matches(key, inside, n=1, cutoff=0.8)
+    return f"; did you mean {inside[near[0]]!r}?" if near else ""
 
 
 def _shown(value: object) -> str:

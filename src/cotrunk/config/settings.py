@@ -8,6 +8,7 @@ from cotrunk.config.findings import DEVICE, NAME
 
 Share = Annotated[float, Field(ge=0, lt=1)]
 Positive = Annotated[int, Field(ge=1)]
+Threads = Annotated[int, Field(ge=1, le=1024)]
 TaskName = Annotated[str, StringConstraints(pattern=NAME, max_length=64)]
 ShareOfTrain = Annotated[float, Field(gt=0, lt=1)]
 Files = str | Annotated[list[str], Field(min_length=1)]
@@ -198,7 +199,7 @@ class Train(Part):
     freeze: str = "nothing"
     init_from: str | None = None
     device: Annotated[str, StringConstraints(pattern=DEVICE)] = "auto"
-    threads: Positive | None = None
+    threads: Threads | None = None
 
 
 class Track(Part):

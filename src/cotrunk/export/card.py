@@ -8,6 +8,7 @@ from typing import Any
 from cotrunk.build.saved_network import read_saved_network
 from cotrunk.build.sources import SPLITS
 from cotrunk.data.reading.examples import Source
+from cotrunk.kinds.threshold import threshold_line
 from cotrunk.model.sharing.drawn import draw_owners
 from cotrunk.model.weights.locate import local_folder
 from cotrunk.runs.checkpoint import read_documents
@@ -113,7 +114,9 @@ def _score_line(task: str, settings: Mapping[str, Any], evaluation: Evaluation |
     if not found or found["score"] is None:
         return f"| {task} | {kind} | not evaluated |"
     interval = "" if found["low"] is None else f" [{found['low']:.3f}, {found['high']:.3f}]"
-    return f"| {task} | {kind} | {found['metric']} {found['score']:.3f}{interval} |"
+    threshold = threshold_line(found.get("thresholds") or {})
+    measured = f"{found['metric']} {found['score']:.3f}{interval}"
+    return f"| {task} | {kind} | {measured}{f'; {threshold}' if threshold else ''} |"
 
 
 def _cost(run: Path) -> str:

@@ -1,6 +1,6 @@
 """Several networks as one system: the union of their tasks; a task of several is averaged."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -8,6 +8,7 @@ from tokenizers import Tokenizer
 
 from cotrunk.data.tokens.cache import Corpus
 from cotrunk.errors import Errors, UserError
+from cotrunk.kinds.alike import reading_difference
 from cotrunk.kinds.task import Task
 
 
@@ -57,8 +58,8 @@ def _cannot_join(one: TaskOutputs, first: TaskOutputs) -> str:
     labels = one.task.labels
     if not labels.can_answer:
         return "it makes no predictions that could be averaged; choose others with --task"
-    if labels.reading_key() != first.task.labels.reading_key():
-        return f"{_options(first.task)} against {_options(one.task)}"
+    if why := reading_difference(first.task.labels, labels):
+        return f"{why}; choose other tasks with --task"
     if not np.array_equal(one.corpus.fingerprint, first.corpus.fingerprint):
         return f"they read different rows ({len(first.corpus):,} and {len(one.corpus):,})"
     if not np.array_equal(one.corpus.target, first.corpus.target, equal_nan=True):
@@ -66,16 +67,3 @@ def _cannot_join(one: TaskOutputs, first: TaskOutputs) -> str:
     if len(one.output) and not np.isfinite(one.output).any():
         return f"the outputs of {one.run} are not finite; train it again"
     return ""
-
-
-def _options(task: Task) -> str:
-    """The kind of a task with what its labels depend on, in short."""
-    kind, options = task.labels.reading_key()
-    assert isinstance(options, Mapping)
-    shown = ", ".join(f"{key} = {_short(value)}" for key, value in options.items())
-    return f"{kind}({shown})"
-
-
-def _short(value: object) -> str:
-    text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-    return text if len(text) <= 40 else f"{text[:37]}..."

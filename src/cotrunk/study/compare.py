@@ -47,6 +47,8 @@ def compare(
         given = spelled(command=f"--margin {margin:g}", python=f"margin={margin!r}")
         raise UserError(f"{given}: must be between 0 and 1, as in 0.01")
     first = [baseline] if baseline else []
+    if not (first or runs):
+        raise UserError("no runs to compare; name at least one run or folder of runs")
     records, broken = read_runs(find_runs([*first, *runs]), kinds=kinds)
     broken += [Broken(record.path, no_scores(record)) for record in records if not record.tasks]
     records = [record for record in records if record.tasks]

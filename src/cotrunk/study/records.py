@@ -12,11 +12,12 @@ import numpy as np
 from cotrunk.build.saved import saved_kinds
 from cotrunk.errors import Errors, UserError, why_unreadable
 from cotrunk.kinds import KINDS, Kind
-from cotrunk.runs.checkpoint import CheckpointError, read_arrays, read_documents
+from cotrunk.runs.checkpoint import CheckpointError, place_of, read_arrays, read_documents
 from cotrunk.runs.cost import Cost, read_cost
 from cotrunk.runs.dotted import flattened
 from cotrunk.runs.evaluation import Evaluation, read_evaluation
 from cotrunk.runs.folder import RunFolder
+from cotrunk.runs.seal import has_changed, last_seal
 from cotrunk.runs.sizes import sizes
 
 Kinds = Mapping[str, type[Kind]]
@@ -186,6 +187,7 @@ def _read(run: RunFolder, kinds: Kinds) -> RunRecord:
     if "parameters" not in record:
         raise UserError(f"{run.path}: was trained by an older version of cotrunk; train it again")
     history, best = run.read_metrics(), read_evaluation(run.best)
+    _refuse_damaged(run)
     overall = best.overall if best else {}
     return RunRecord(
         path=run.path,
@@ -203,6 +205,15 @@ def _read(run: RunFolder, kinds: Kinds) -> RunRecord:
         history=history,
         digests=_digests(record),
     )
+
+
+def _refuse_damaged(run: RunFolder) -> None:
+    """What ``best`` does not verify itself: a cut log or a missing ``best`` would look empty."""
+    more = f"`cotrunk verify {run.path}` lists all damage"
+    if has_changed(run.metrics):
+        raise UserError(f"{run.metrics}: was changed after training wrote it; {more}")
+    if run.best.name in last_seal(run.path).folders and not place_of(run.best).is_dir():
+        raise UserError(f"{run.best}: no such folder, but training wrote it; {more}")
 
 
 def _tasks(

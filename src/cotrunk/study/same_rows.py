@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from cotrunk.errors import UserError, plural
+from cotrunk.kinds.alike import reading_difference
 from cotrunk.kinds.influence import OverRows
 from cotrunk.study.records import RunRecord, TaskRecord
 
@@ -31,14 +32,14 @@ def refuse_other_rows(records: Sequence[RunRecord]) -> None:
 
 def reads_alike(one: TaskRecord, other: TaskRecord) -> bool:
     """Whether labels mean the same in both, so that targets and outputs can be compared."""
-    return one.labels.reading_key() == other.labels.reading_key()
+    return not reading_difference(one.labels, other.labels)
 
 
 def not_testable(task: str, one: RunRecord, other: RunRecord, scored: Scored) -> str:
     """Why the difference of two runs on a task cannot be tested; "" if it can."""
     mine, its = one.tasks[task], other.tasks[task]
-    if not reads_alike(mine, its):
-        return "it reads the labels differently"
+    if why := reading_difference(mine.labels, its.labels):
+        return why
     if mine.labels.metric != its.labels.metric:
         return f"its metric is {mine.labels.metric}, not {its.labels.metric}"
     if scored[one][task].rows != scored[other][task].rows:

@@ -59,6 +59,11 @@ def local_folder(weights: str, *, base: Path) -> Path | None:
 
 def folder_shape(folder: Path) -> Shape:
     config = folder / "config.json"
+    if not config.exists() and (folder / "model.onnx").exists():
+        raise UserError(
+            f"{folder}: an ONNX graph cannot be trained; export the run with --to transformers or "
+            "--to sentence-transformers, and give that folder"
+        )
     return shape_from_config(read_json(config), str(config))
 
 
