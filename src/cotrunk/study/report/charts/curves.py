@@ -5,7 +5,14 @@ from typing import Any
 
 import altair as alt
 
-from cotrunk.study.report.charts.theme import Record, padded, series_colour, sized, table
+from cotrunk.study.report.charts.theme import (
+    Record,
+    padded,
+    series_colour,
+    sized,
+    step_axis,
+    table,
+)
 
 HEIGHT = 190
 MOST_BANDS = 4
@@ -19,7 +26,7 @@ def losses(order: Sequence[str], *, task: str, log: bool) -> Any:
         alt.Chart(table())
         .mark_line(strokeWidth=1.5, strokeOpacity=0.85, clip=True)
         .encode(
-            x=alt.X("step:Q", title="step", axis=alt.Axis(grid=False, tickCount=5)),
+            x=alt.X("step:Q", title="step", axis=step_axis()),
             y=alt.Y("loss:Q", title=None, scale=scale, axis=alt.Axis(tickCount=5)),
             color=series_colour(order),
             detail="run:N",
@@ -46,7 +53,7 @@ def dev_scores(
     found = [record.get(name) for record in records for name in (names if bands else names[:1])]
     scale = alt.Scale(type="log", nice=False, padding=10) if log else padded(found)
     base = alt.Chart(table()).encode(
-        x=alt.X("step:Q", title="step", axis=alt.Axis(grid=False, tickCount=5)),
+        x=alt.X("step:Q", title="step", axis=step_axis()),
         color=series_colour(order),
         detail="run:N",
     )

@@ -5,9 +5,19 @@ from typing import Any
 
 import altair as alt
 
-from cotrunk.study.report.charts.theme import ACCENT, CONTRAST, sized, table
+from cotrunk.study.report.charts.theme import (
+    ACCENT,
+    CONTRAST,
+    LONGEST_LABEL,
+    NARROWEST,
+    sized,
+    step_axis,
+    table,
+)
 
 CELL = 26
+LETTER, AXES = 6, 40
+"""Pixels: the width of a letter, and of the titles and ticks beside a matrix."""
 FULL = 0.5
 """A cosine that is shown in full colour."""
 
@@ -32,7 +42,7 @@ def confusion(
                 "answer:N",
                 sort=list(columns),
                 title="answer",
-                axis=alt.Axis(labelAngle=0 if _are_short(columns) else -40, domain=False),
+                axis=alt.Axis(labelAngle=0 if _fit(columns, beside=rows) else -40, domain=False),
             ),
             y=alt.Y("gold:N", sort=list(rows), title="gold", axis=alt.Axis(domain=False)),
         )
@@ -61,8 +71,11 @@ def confusion(
     )
 
 
-def _are_short(names: Sequence[str]) -> bool:
-    return sum(len(name) + 1 for name in names) <= 36
+def _fit(names: Sequence[str], *, beside: Sequence[str]) -> bool:
+    """Whether all names have room below their columns, in the narrowest chart of a page."""
+    beside_width = min(LETTER * max(map(len, beside), default=0), LONGEST_LABEL)
+    column = (NARROWEST - AXES - beside_width) / max(len(names), 1)
+    return LETTER * (max(map(len, names), default=0) + 1) <= column
 
 
 def conflicts(places: Sequence[str], runs: Sequence[str], *, pair: str, last: int) -> Any:
@@ -81,7 +94,7 @@ def conflicts(places: Sequence[str], runs: Sequence[str], *, pair: str, last: in
                 "start:Q",
                 title="step",
                 scale=alt.Scale(domain=[0, last], nice=False),
-                axis=alt.Axis(grid=False, tickCount=5),
+                axis=step_axis(),
             ),
             x2="end:Q",
             y=alt.Y("place:N", sort=list(places), title=None, axis=alt.Axis(domain=False)),

@@ -15,6 +15,8 @@ Spec = dict[str, Any]
 Record = Mapping[str, Any]
 
 FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", Arial, sans-serif'
+LONGEST_LABEL, NARROWEST = 170, 320
+"""Pixels: where labels of an axis are cut off, and the width of a chart on a telephone."""
 SERIES = 7
 """The number of distinct colours; further series are grey."""
 OTHERS = "others"
@@ -39,7 +41,7 @@ def config(colours: Mapping[str, str], *, legends: bool) -> Spec:
             "domainColor": colours["line"],
             "tickColor": colours["line"],
             "titlePadding": 8,
-            "labelLimit": 170,
+            "labelLimit": LONGEST_LABEL,
         },
         "legend": {
             **text,
@@ -75,6 +77,11 @@ def padded(values: Iterable[float | None], *, least: float = 0.04) -> alt.Scale:
     low, high = min(known, default=0.0), max(known, default=1.0)
     room = max((high - low) * 0.06, (least - (high - low)) / 2)
     return alt.Scale(domain=[low - room, high + room], nice=False, zero=False)
+
+
+def step_axis() -> alt.Axis:
+    """Whole numbers only; with ``tickMinStep``, Vega would still divide an axis of a few steps."""
+    return alt.Axis(grid=False, tickCount=alt.ExprRef("clamp(span(domain('x')), 1, 5)"))
 
 
 def sized(chart: Any, *, title: str, alt_text: str, height: int | None = None) -> Any:
