@@ -4,6 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+RUN = "run"
+"""What a choice between runs sets, and the field of records that says which run they are of."""
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -34,6 +37,12 @@ class Figure:
     records: Sequence[Mapping[str, Any]]
     caption: str = ""
 
+    def shows(self, choice: "Choice | None") -> bool:
+        """Whether it has anything of the first run that can be chosen; True if runs cannot be."""
+        if choice is None or choice.sets != RUN:
+            return True
+        return any(record[RUN] == choice.options[0] for record in self.records)
+
 
 @dataclass(frozen=True)
 class Drawing:
@@ -49,7 +58,8 @@ class Drawing:
 class Choice:
     """Something to choose for all charts of a section.
 
-    ``sets``: ``variant``, or the name of a parameter of the charts.
+    ``sets``: ``variant``, or the name of a parameter of the charts. With ``run``, charts that have
+    no records of the chosen run are hidden.
     """
 
     label: str

@@ -6,19 +6,20 @@ from cotrunk.study.records import TaskRecord
 from cotrunk.study.report import formats
 from cotrunk.study.report.charts.calibration import reliability as reliability_chart
 from cotrunk.study.report.charts.heat import confusion as confusion_chart
-from cotrunk.study.report.parts import Cell, Choice, Figure, Section, Table
+from cotrunk.study.report.parts import RUN, Cell, Choice, Figure, Section, Table
 from cotrunk.study.report.subject import Subject
 
 
 def confusion(subject: Subject) -> Section:
     runs = [name for name, _ in subject.leading]
-    figures, without = [], []
+    figures, without, shown = [], [], set()
     for task in subject.tasks:
         found = {
             name: matrix
             for name, run in subject.leading
             if task in run.tasks and (matrix := _confusion(run.tasks[task])) is not None
         }
+        shown |= set(found)
         if found:
             figures.append(_confusion_figure(found, task, runs))
         else:
@@ -30,7 +31,7 @@ def confusion(subject: Subject) -> Section:
     ]
     if without:
         text.append(f"Not shown: {formats.listed(without)}, whose answers are not labels.")
-    choice = Choice("Run", "run", runs) if figures else None
+    choice = Choice("Run", RUN, [name for name in runs if name in shown]) if figures else None
     return Section("confusion", "Confusion", text, choice=choice, figures=figures)
 
 
@@ -60,9 +61,10 @@ def _confusion_figure(found: dict[str, Confusion], task: str, runs: list[str]) -
 
 
 def calibration(subject: Subject) -> Section:
-    runs = [name for name, _ in subject.leading]
     figures, rows, without = [], [], []
     found = {task: _reliabilities(subject, task) for task in subject.tasks}
+    shown = {name for by_run in found.values() for name in by_run}
+    runs = [name for name, _ in subject.leading if name in shown]
     for task, by_run in found.items():
         if by_run:
             figures.append(_reliability_figure(by_run, task, runs))
@@ -91,7 +93,7 @@ def calibration(subject: Subject) -> Section:
         "Calibration",
         text,
         tables=[table],
-        choice=Choice("Run", "run", runs),
+        choice=Choice("Run", RUN, runs),
         figures=figures,
     )
 

@@ -1,11 +1,14 @@
 """Gradients that agree or conflict, and the batches that were planned and drawn."""
 
+from collections.abc import Sequence
+
 from cotrunk.study.records import RunRecord
 from cotrunk.study.report import formats, history
 from cotrunk.study.report.charts.heat import conflicts as conflict_chart
 from cotrunk.study.report.charts.sampling import sampling as sampling_chart
+from cotrunk.study.report.charts.theme import Record
 from cotrunk.study.report.networks import Networks
-from cotrunk.study.report.parts import Choice, Figure, Section
+from cotrunk.study.report.parts import RUN, Choice, Figure, Section
 from cotrunk.study.report.subject import Subject
 
 
@@ -39,7 +42,7 @@ def conflicts(subject: Subject, networks: Networks) -> Section:
         used = {record["place"] for record in records}
         places = [label for label in reversed(labels.values()) if label in used]
         title = " and ".join(pair.split("|"))
-        chart = conflict_chart(places, runs, pair=title, last=last)
+        chart = conflict_chart(places, _runs_in(records), pair=title, last=last)
         figures.append(Figure(f"conflicts-{pair.replace('|', '-')}", {"": chart}, records))
     text = [
         "Cosine of the gradients of two tasks at each place that both train, before they are "
@@ -51,9 +54,13 @@ def conflicts(subject: Subject, networks: Networks) -> Section:
         "conflicts",
         "Gradient conflicts",
         text,
-        choice=Choice("Run", "run", runs),
+        choice=Choice("Run", RUN, runs),
         figures=figures,
     )
+
+
+def _runs_in(records: Sequence[Record]) -> list[str]:
+    return list(dict.fromkeys(record[RUN] for record in records))
 
 
 def _labels(runs: list[RunRecord], networks: Networks) -> dict[str, str]:
@@ -78,6 +85,7 @@ def _shares(found: list[tuple[str, list[tuple[str, str, int, int, float]]]]) -> 
 def sampling(subject: Subject) -> Section:
     found = {name: history.batches(run) for name, run in subject.leading}
     shown = {name: epochs for name, epochs in found.items() if epochs}
+    tasks_of = {name: run.tasks for name, run in subject.leading}
     if not shown:
         text = ["No batches were counted: no run has come far enough."]
         return Section("sampling", "Sampling", text)
@@ -99,10 +107,12 @@ def sampling(subject: Subject) -> Section:
                 "drawn": epoch["drawn"].get(task, 0),
             }
             for name, epochs in shown.items()
+            if task in tasks_of[name]
             for number, epoch in enumerate(epochs, start=1)
         ]
-        chart = sampling_chart(runs, task=task, most=most)
-        figures.append(Figure(f"sampling-{task}", {"": chart}, records))
+        if records:
+            chart = sampling_chart(_runs_in(records), task=task, most=most)
+            figures.append(Figure(f"sampling-{task}", {"": chart}, records))
     samplers = {name: run.settings["train"]["sampling"] for name, run in subject.leading}
     named = formats.listed(sorted({sampler for name, sampler in samplers.items() if name in shown}))
     text = [
@@ -110,4 +120,4 @@ def sampling(subject: Subject) -> Section:
         "the batches drawn, ticks the number that the sampler expects; an epoch without ticks was "
         "not finished."
     ]
-    return Section("sampling", "Sampling", text, choice=Choice("Run", "run", runs), figures=figures)
+    return Section("sampling", "Sampling", text, choice=Choice("Run", RUN, runs), figures=figures)

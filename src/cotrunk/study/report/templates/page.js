@@ -43,10 +43,19 @@ async function changed(section, select) {
     for (const place of places) await draw(place);
     return;
   }
-  for (const place of places) {
-    if (views.has(place)) await choose(views.get(place), select);
-  }
   for (const each of section.querySelectorAll("[data-run]")) each.hidden = each.dataset.run !== select.value;
+  for (const place of places) {
+    const figure = place.parentElement;
+    const revealed = figure.hidden;
+    figure.hidden = select.dataset.sets === "run" && !hasRecords(place, select.value);
+    // What is hidden has no width to be drawn in.
+    if (!figure.hidden && revealed) await draw(place);
+    else if (views.has(place)) await choose(views.get(place), select);
+  }
+}
+
+function hasRecords(place, run) {
+  return datasets[place.dataset.chart].some((record) => record.run === run);
 }
 
 for (const select of document.querySelectorAll("select[data-sets]")) {
@@ -72,5 +81,7 @@ addEventListener(
   },
   { signal: replaced.signal },
 );
-for (const place of document.querySelectorAll("[data-chart]")) await draw(place);
+for (const place of document.querySelectorAll("[data-chart]")) {
+  if (!place.parentElement.hidden) await draw(place);
+}
 document.documentElement.dataset.drawn = "all";
