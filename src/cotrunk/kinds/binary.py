@@ -120,8 +120,10 @@ class Binary(Kind):
 
     def worded(self, raw_labels: Iterable[object]) -> Self:
         """Predictions are spelled like the first label, as in ``No`` and ``Yes``, or 0 and 1."""
-        first = next(iter(raw_labels), None)
-        if self.classes or _standard_label(first) is None or number_of(first) is not None:
+        if self.classes:
+            return self
+        first = next((raw for raw in raw_labels if _standard_label(raw) is not None), None)
+        if first is None or number_of(first) is not None:
             return self
         if isinstance(first, bool):
             return replace(self, classes=(False, True))
