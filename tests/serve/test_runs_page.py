@@ -154,18 +154,16 @@ def test_the_table_is_sorted_filtered_and_searched(browser, address):
 
 
 def test_the_table_follows_a_run_that_trains(browser, address, runs):
+    metrics = runs / "training" / "metrics.jsonl"
+    whole = metrics.read_bytes().rpartition(b"\n")[0] + b"\n"
     with opened(browser, f"{address}/runs") as page:
         read(page)
         before = row(page, "training").inner_text()
-        with (runs / "training" / "metrics.jsonl").open("a", encoding="utf-8") as file:
+        with metrics.open("a", encoding="utf-8") as file:
             file.write('ep": 40}\n{"event": "step", "step": 41}\n')
         row(page, "training").get_by_role("cell", name="42", exact=True).wait_for()
         assert row(page, "training").inner_text() != before
-    with (runs / "training" / "metrics.jsonl").open("r+", encoding="utf-8") as file:
-        whole = [line for line in file.read().splitlines(keepends=True) if '"loss"' in line]
-        file.seek(0)
-        file.truncate()
-        file.writelines(whole)
+    metrics.write_bytes(whole)
 
 
 def test_runs_are_chosen_and_compared_as_in_a_report(browser, address):
@@ -225,10 +223,41 @@ def test_a_report_that_is_made_again_leaves_nothing_of_the_last_one(browser, add
     context.close()
 
 
-def test_a_run_without_scores_is_told_as_such(browser, address):
+def test_a_run_without_scores_shows_its_training_losses(browser, runs, tmp_path):
+    shutil.copytree(runs / "begun", tmp_path / "begun")
+    early = Path(shutil.copytree(runs / "training", tmp_path / "<b>early"))
+    shutil.rmtree(early / "best")
+    with serving(create_runs_app(tmp_path, rules=Rules())) as address:
+        for name, shown in (("begun", "before the first step"), ("<b>early", "4 steps done")):
+            with opened(browser, f"{address}/runs/report?run={name}") as page:
+                page.wait_for_selector("html[data-shown]")
+                assert f"Training: {name}" in page.inner_text("#status")
+                assert page.inner_text("h1") == name
+                assert shown in page.inner_text("main")
+                assert page.get_by_role("row", name="mood").count() == (name != "begun")
+                assert grave_faults(page) == []
+
+
+def test_a_report_that_is_refused_is_not_asked_for_again_and_again(browser, address):
     context = browser.new_context()
     page = context.new_page()
-    page.goto(f"{address}/runs/report?run=begun")
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.clock.install()
+    page.goto(f"{address}/runs/report?run=broken")
     page.wait_for_selector("html[data-shown]")
-    assert "begun" in page.inner_text("#status")
+    for _ in range(2):
+        with page.expect_response("**/runs.json"):
+            page.clock.fast_forward("10:00")
+    assert "broken" in page.inner_text("#status")
+    assert len([url for url in asked if "report.html" in url]) == 1
     context.close()
+
+
+def test_state_and_progress_stand_before_the_scores(browser, address):
+    with opened(browser, f"{address}/runs", width=400) as page:
+        read(page)
+        titles = [each.get_attribute("data-key") for each in page.locator("thead button").all()]
+        assert titles[:4] == ["name", "state", "steps", "changed"]
+        why = row(page, "broken").locator(".why").bounding_box()
+        assert why["x"] + why["width"] <= 400

@@ -3,15 +3,19 @@
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 TAIL_BYTES = 1 << 16
 
 
 def last_step(metrics: Path) -> int | None:
-    """The number of steps done; None if there is no file, or no step near its end.
+    """The number of steps done; None if there is no file, or no step near its end."""
+    entry = last_entry(metrics, "step")
+    return int(entry["step"]) + 1 if entry else None
 
-    A line that is being written does not count.
-    """
+
+def last_entry(metrics: Path, event: str) -> dict[str, Any] | None:
+    """The last line about an event; a line that is being written does not count."""
     try:
         with metrics.open("rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
@@ -23,6 +27,6 @@ def last_step(metrics: Path) -> int | None:
             entry = json.loads(line)
         except ValueError:
             continue
-        if isinstance(entry, dict) and entry.get("event") == "step":
-            return int(entry["step"]) + 1
+        if isinstance(entry, dict) and entry.get("event") == event:
+            return entry
     return None

@@ -14,6 +14,7 @@ from cotrunk.errors import UserError, for_command_line
 from cotrunk.files import without_nan
 from cotrunk.serve.page.assets import HTML, Assets, assets, charts, own, sheet, vega
 from cotrunk.serve.page.listing import Listed, Listing
+from cotrunk.serve.page.unscored import progress
 from cotrunk.serve.problems import problems
 from cotrunk.study.records import read_runs
 
@@ -49,6 +50,8 @@ def runs_pages(folder: Path) -> APIRouter:
         if unknown := [name for name in run if name not in listed.paths]:
             problem = ("run", f"{unknown[0][:200]!r} is not a run in this folder")
             return problems(404, [problem])
+        if unscored := _all_unscored(listed, run):
+            return Response(unscored, media_type=HTML)
         try:
             return Response(reports.of(listed, run), media_type=HTML)
         except UserError as error:
@@ -56,6 +59,14 @@ def runs_pages(folder: Path) -> APIRouter:
             return problems(409, lines)
 
     return router
+
+
+def _all_unscored(listed: Listed, names: Sequence[str]) -> str | None:
+    """The progress of the chosen runs, if none has scores to report on."""
+    chosen = [row for row in listed.rows if row.name in names]
+    if any(row.scores or row.state == "broken" for row in chosen):
+        return None
+    return progress([(row, listed.paths[row.name]) for row in chosen])
 
 
 class Reports:

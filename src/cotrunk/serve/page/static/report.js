@@ -1,5 +1,5 @@
 // The report on the runs that the address names; made again when one of them changes.
-import { ask, explained } from "/static/common.js";
+import { Refused, ask, explained } from "/static/common.js";
 
 const EVERY_MS = 5000;
 const REST = 20; // times as long as a report took: training needs the processor more
@@ -9,6 +9,7 @@ const status = document.getElementById("status");
 let shownVersion = "";
 let times = 0;
 let took = 0;
+let refusal = "";
 
 await watch();
 
@@ -18,16 +19,27 @@ async function watch() {
     const mine = runs.filter((run) => names.includes(run.name));
     const version = JSON.stringify(mine.map((run) => run.version));
     if (version !== shownVersion) {
-      await show();
+      refusal = await refused(show);
       shownVersion = version;
     }
     const training = mine.filter((run) => run.state === "running").map((run) => `${run.name}, step ${run.steps ?? 0}`);
-    tell(training.length ? `Training: ${training.join("; ")}` : "");
+    tell(refusal || (training.length ? `Training: ${training.join("; ")}` : ""));
   } catch (error) {
     tell(explained(error));
   }
   document.documentElement.dataset.shown = "yes";
   setTimeout(watch, Math.max(EVERY_MS, REST * took));
+}
+
+// Why there is no report on these runs; not asked again until one of them changes.
+async function refused(show) {
+  try {
+    await show();
+    return "";
+  } catch (error) {
+    if (!(error instanceof Refused) || error.status >= 500) throw error;
+    return error.message;
+  }
 }
 
 // What has not changed is not read out again.
@@ -48,6 +60,7 @@ async function show() {
   place.replaceChildren(...made.body.children);
   for (const each of place.querySelectorAll("details > summary")) each.parentElement.open = open.includes(each.textContent);
   document.title = `${place.querySelector("h1").textContent} - Cotrunk`;
+  if (!place.querySelector("#charts")) return; // no scores yet
   await import("/static/vega.js");
   await import(`/static/charts.js?${++times}`);
   scrollTo({ top, behavior: "instant" });

@@ -72,13 +72,13 @@ function columnsOf(tasks) {
   return [
     { key: "name", title: "run", of: (run) => run.name },
     { key: "state", title: "state", of: (run) => ORDER.indexOf(run.state) },
+    { key: "steps", title: "steps", of: (run) => run.steps, number: true },
+    { key: "changed", title: "changed", of: (run) => run.changed, number: true },
     { key: "plan", title: "plan", of: (run) => run.plan },
     { key: "overall", title: "overall", of: (run) => run.overall, number: true },
     ...tasks.map(([task, metric]) => ({ key: `task ${task}`, title: task, note: metric, of: (run) => run.scores[task], number: true })),
     { key: "parameters", title: "parameters", of: (run) => run.parameters, number: true },
-    { key: "steps", title: "steps", of: (run) => run.steps, number: true },
     { key: "seed", title: "seed", of: (run) => run.seed, number: true },
-    { key: "changed", title: "changed", of: (run) => run.changed, number: true },
   ];
 }
 
@@ -133,10 +133,10 @@ function row(run, width) {
   });
   const name = broken ? element("span", {}, run.name) : element("a", { href: reportOn([run.name]) }, run.name);
   const first = element("th", { scope: "row" }, element("span", { class: "pick" }, box, name));
-  const said = element("td", {}, element("span", { class: `state is-${run.state}` }, run.state));
-  if (broken) return element("tr", { class: "broken-row" }, first, said, element("td", { colspan: width - 2, class: "why" }, run.why));
+  const said = element("span", { class: `state is-${run.state}` }, run.state);
+  if (broken) return element("tr", { class: "broken-row" }, first, element("td", { colspan: width - 1 }, said, element("p", { class: "why" }, run.why)));
   const cells = columns.slice(2).map((column) => element("td", {}, written(column, run)));
-  return element("tr", {}, first, said, ...cells);
+  return element("tr", {}, first, element("td", {}, said), ...cells);
 }
 
 function written(column, run) {
