@@ -138,6 +138,37 @@ def test_texts_are_shown_and_never_run(browser, address):
         assert page.locator("main img").count() == 0
 
 
+def test_answers_are_dimmed_once_the_service_is_gone(browser, address):
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(address)
+    ready(page)
+    page.fill("#text", "tea")
+    answered(page)
+    page.route("**/predict", lambda route: route.abort())
+    page.fill("#text", "stone")
+    page.wait_for_selector("html[data-state=refused]")
+    assert "not responding" in page.inner_text("#status")
+    assert page.inner_text("#spoken") == ""
+    opacity = "getComputedStyle(document.querySelector('.answer')).opacity"
+    assert float(page.evaluate(opacity)) < 0.5
+    page.unroute("**/predict")
+    page.fill("#text", "river")
+    answered(page)
+    assert float(page.evaluate(opacity)) == 1
+    context.close()
+
+
+def test_a_text_that_is_cut_is_told_as_such(browser, address):
+    with opened(browser, address) as page:
+        ready(page)
+        page.fill("#text", "tea")
+        answered(page)
+        assert "20,000" not in page.inner_text("#status")
+        page.fill("#text", "tea " * 5000)
+        page.get_by_text("A text is cut at 20,000 characters").wait_for()
+
+
 def test_a_token_is_asked_for_once(browser, model):
     service = service_of(model)
     rules = Rules(token="secret")
@@ -146,10 +177,13 @@ def test_a_token_is_asked_for_once(browser, model):
         context = browser.new_context()
         page = context.new_page()
         page.goto(address)
+        page.wait_for_selector("#token")
+        assert not page.is_visible("#about")
         for given in ("wrong", "secret"):
             page.fill("#token", given)
             page.keyboard.press("Enter")
         ready(page)
+        assert page.evaluate("document.activeElement.id") == "text"
         page.reload()
         ready(page)
         page.fill("#text", "tea")

@@ -45,6 +45,7 @@ let waiting = null;
 
 function tokenGiven(wasWrong) {
   waiting ??= new Promise((resolve) => {
+    const before = document.activeElement;
     const input = element("input", { type: "password", id: "token", autocomplete: "off", required: true });
     const says = wasWrong ? "That token was not accepted." : "This service needs a token.";
     const form = element(
@@ -59,13 +60,21 @@ function tokenGiven(wasWrong) {
       event.preventDefault();
       sessionStorage.setItem(KEY, input.value.trim());
       form.remove();
+      delete document.documentElement.dataset.locked;
       waiting = null;
+      focusAgain(before);
       resolve();
     });
     document.querySelector("main").prepend(form);
+    document.documentElement.dataset.locked = "yes"; // nothing is loading until then
     input.focus();
   });
   return waiting;
+}
+
+function focusAgain(before) {
+  const first = document.querySelector("main :is(textarea, input, select)");
+  (before && before !== document.body && before.isConnected ? before : first)?.focus();
 }
 
 export function explained(error) {

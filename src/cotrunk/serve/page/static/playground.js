@@ -55,6 +55,7 @@ function begin() {
 // For style sheets and tests.
 function state(now) {
   document.documentElement.dataset.state = now;
+  if (now !== "typing" && now !== "asking") document.documentElement.toggleAttribute("data-stale", now === "refused");
 }
 
 function section(run, number) {
@@ -153,14 +154,21 @@ async function answer() {
     if (mine !== newest) return;
     show(found.map((one) => one.output), input);
     const times = found.map((one, number) => (runs.length > 1 ? `${runs[number].name} ` : "") + `${one.ms.toFixed(0)} ms`);
-    status.textContent = `Answered in ${times.join(", ")}`;
+    status.textContent = [`Answered in ${times.join(", ")}`, ...cut()].join(". ");
     state("answered");
   } catch (error) {
     if (mine !== newest || error.name === "AbortError") return;
     status.textContent = explained(error);
+    spoken.textContent = "";
     state("refused");
     if (error.status === 429) timer = setTimeout(answer, 1000 * (error.seconds || 1));
   }
+}
+
+// The field itself cuts what is pasted, without a word.
+function cut() {
+  const isFull = [text, pair].some((field) => field.value.length >= field.maxLength);
+  return isFull ? [`A text is cut at ${text.maxLength.toLocaleString("en")} characters`] : [];
 }
 
 async function predicted(run, input, signal) {
