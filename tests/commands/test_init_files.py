@@ -91,7 +91,7 @@ def test_rows_that_cannot_be_read_are_skipped_by_the_config_and_named(cotrunk, t
         lines.write("1,one cell too few\n")
     said = cotrunk("init", file, "-o", tmp_path / "run.toml")
     assert said.code == 0
-    assert "note: rows of stars that cannot be read are skipped" in said.err
+    assert "note: stars skips 1 row that cannot be read; list them" in said.err
     text = (tmp_path / "run.toml").read_text()
     assert "1 row that cannot be read" in text
     assert tomllib.loads(text)["tasks"]["stars"]["skip_bad_rows"] is True

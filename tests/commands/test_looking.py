@@ -63,7 +63,7 @@ def test_init_writes_paths_as_seen_from_the_config(cotrunk):
     [
         (["--preset", "3-brt"], "did you mean '3-bert'?"),
         (["-o", "nowhere/run.toml"], "no such folder: nowhere"),
-        (["-o", "."], "already exists"),
+        (["-o", "."], "-o .: is a folder; give the name of a file"),
     ],
 )
 def test_init_refuses_and_writes_nothing(cotrunk, tmp_path, options, finding):

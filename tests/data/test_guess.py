@@ -1,30 +1,11 @@
 """What ``init`` makes of files: texts, labels and tasks, judged by the cells alone."""
 
 import pytest
+from guessing import SENTENCE, TEXTS, csv, refusal, tasks_of
 from sources import write
 
 from cotrunk.data.guess.names import task_name
 from cotrunk.data.guess.schemes import scheme_of
-from cotrunk.data.guess.tasks import guess_tasks
-from cotrunk.errors import UserError
-
-SENTENCE = "the river is slow and bright"
-
-
-def csv(folder, header, rows, name="a.csv"):
-    lines = [",".join(map(str, cells)) for cells in (header, *rows)]
-    return write(folder, name, "\n".join(lines) + "\n")
-
-
-def tasks_of(path):
-    return {task.name: task for task in guess_tasks([path])}
-
-
-def refusal(path):
-    with pytest.raises(UserError) as caught:
-        guess_tasks([path])
-    (line,) = caught.value.lines
-    return line
 
 
 @pytest.mark.parametrize(
@@ -223,9 +204,6 @@ def test_an_empty_cell_of_other_labels_is_a_gap(tmp_path):
     (task,) = tasks_of(csv(tmp_path, ["text", "topic"], rows)).values()
     assert task.has_gaps
     assert task.why[1:] == ("20 rows without a label: left out",)
-
-
-TEXTS = [f"{SENTENCE} {n}" for n in range(60)]
 
 
 def semicolons(folder, header, rows):

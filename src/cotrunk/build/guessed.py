@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from cotrunk.config.settings import Encoder, TaskPart, Train
 from cotrunk.data.guess.tasks import GuessedTask, guess_tasks
@@ -17,9 +18,21 @@ SHARING = [
 ]
 
 
-def config_of_files(files: Sequence[Path], folder: Path) -> str:
-    """The text of a config in ``folder`` with one task for each label column of ``files``."""
+class GuessedConfig(NamedTuple):
+    """``skipped``: for each task that skips bad rows, which they are and how many."""
+
+    text: str
+    skipped: dict[str, str]
+
+
+def config_of_files(files: Sequence[Path], folder: Path) -> GuessedConfig:
+    """A config in ``folder`` with one task for each label column of ``files``."""
     tasks = guess_tasks(files)
+    skipped = {task.name: " and ".join(task.skipped) for task in tasks if task.has_bad_rows}
+    return GuessedConfig(_text(files, tasks, folder), skipped)
+
+
+def _text(files: Sequence[Path], tasks: Sequence[GuessedTask], folder: Path) -> str:
     names = ", ".join(file.name for file in files)
     encoder, train = Encoder(), Train()
     sampling = _line("sampling", train.sampling, "how often each task is drawn; or together, ...")
@@ -47,9 +60,11 @@ def config_of_files(files: Sequence[Path], folder: Path) -> str:
 
 def write_config(files: Sequence[Path], path: Path | None) -> str:
     """The text of a config for ``files``, written to ``path`` if one is given."""
+    if path is not None and path.is_dir():
+        raise UserError(f"{path}: is a folder; give the name of a file")
     if path is not None and path.exists():
         raise UserError(f"{path}: already exists; choose another name, or remove it first")
-    text = config_of_files(files, path.parent if path else Path())
+    text = config_of_files(files, path.parent if path else Path()).text
     if path is not None:
         write_whole(path, text.encode())
     return text

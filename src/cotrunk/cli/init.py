@@ -1,15 +1,18 @@
 """``cotrunk init``: the presets, and a config to start from."""
 
 import os
-import tomllib
 from argparse import Namespace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cotrunk.cli.outputs import refuse_bad_target
 from cotrunk.cli.terminal.output import Document, out, say, table
 from cotrunk.config import presets
 from cotrunk.errors import UserError
 from cotrunk.files import write_whole
+
+if TYPE_CHECKING:
+    from cotrunk.build.guessed import GuessedConfig
 
 USUAL = "hybrid-bert"
 
@@ -23,18 +26,25 @@ def init(arguments: Namespace) -> Document:
             out().print(listed, markup=False)
         return {"presets": known}
     path = Path(arguments.output or "run.toml")
-    text = (
-        _config_of_files(arguments, path) if arguments.files else _config_of_preset(arguments, path)
-    )
-    if path.exists():
-        raise UserError(f"{path}: already exists; choose another name with -o, or remove it first")
-    refuse_bad_target(path)
-    write_whole(path, text.encode())
-    if skipping := _tasks_that_skip(text) if arguments.files else []:
-        what = f"rows of {', '.join(skipping)} that cannot be read are skipped"
-        say(f"note: {what}; list them: cotrunk data check {path}")
+    if arguments.files:
+        config = _config_of_files(arguments, path)
+        _write(config.text, path)
+        for task, rows in config.skipped.items():
+            say(f"note: {task} skips {rows}; list them: cotrunk data check {path}")
+    else:
+        _write(_config_of_preset(arguments, path), path)
     say(f"wrote {path}; next: cotrunk train {path} --out runs/{path.stem}")
     return {"config": str(path), "preset": None if arguments.files else arguments.preset or USUAL}
+
+
+def _write(config: str, path: Path) -> None:
+    if path.exists() and not path.is_dir():
+        raise UserError(f"{path}: already exists; choose another name with -o, or remove it first")
+    refuse_bad_target(path)
+    try:
+        write_whole(path, config.encode())
+    except OSError as error:
+        raise UserError(f"-o {path}: cannot be written: {error.strerror or error}") from None
 
 
 def _config_of_preset(arguments: Namespace, path: Path) -> str:
@@ -49,7 +59,7 @@ def _config_of_preset(arguments: Namespace, path: Path) -> str:
     )
 
 
-def _config_of_files(arguments: Namespace, path: Path) -> str:
+def _config_of_files(arguments: Namespace, path: Path) -> "GuessedConfig":
     from cotrunk.build.guessed import config_of_files
 
     options = ("preset", "data", "weights", "as_reported")
@@ -57,11 +67,6 @@ def _config_of_files(arguments: Namespace, path: Path) -> str:
     if given:
         raise UserError(f"--{given[0]} and files exclude each other: give a preset, or files")
     return config_of_files([Path(file) for file in arguments.files], path.parent)
-
-
-def _tasks_that_skip(config: str) -> list[str]:
-    tasks = tomllib.loads(config)["tasks"]
-    return [name for name, task in tasks.items() if task.get("skip_bad_rows")]
 
 
 def _relative_to(folder: Path, named: str | None) -> str | None:

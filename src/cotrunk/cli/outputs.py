@@ -16,7 +16,7 @@ def run_folder(arguments: Namespace) -> Path:
 def refuse_bad_target(path: Path) -> None:
     """Check an output path before the work starts, not after it."""
     if path.is_dir():
-        raise UserError(f"-o {path}: is a folder; give a file")
+        raise UserError(f"-o {path}: is a folder; give the name of a file")
     refuse_inside_run(path)
     if not path.parent.is_dir():
         raise UserError(f"-o {path}: no such folder: {path.parent}; create it or choose another")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from cotrunk.data.guess.markers import without_markers
 from cotrunk.data.guess.schemes import scheme_of
 from cotrunk.numbers import has_decimal_comma, number_of
 
@@ -17,6 +18,8 @@ FEW_WORDS, MANY_WORDS = 2.5, 6.0
 """A text has more than FEW_WORDS on average; repeated texts of MANY_WORDS are still texts."""
 SEPARATORS = "|;,"
 WHOLE = re.compile(r"\s*[+-]?\d+\s*", re.ASCII)
+PADDED = re.compile(r"\s*[+-]?0\d+\s*", re.ASCII)
+"""Whole numbers with leading zeros, such as 007, are names."""
 UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"
 )
@@ -39,6 +42,7 @@ Role = Literal[
     "id",
     "counter",
     "date",
+    "object",
     "empty",
     "unknown",
 ]
@@ -52,7 +56,8 @@ class Column:
     ``low`` and ``high`` are the range of numbers; ``is_spelled_whole``: none is written like 2.0.
     ``separator`` separates the classes of a set; ``words`` is the mean number of words in a cell.
     For lists, ``lengths`` has the length of each row, ``scheme`` is their scheme if they are tags,
-    and ``misfits`` counts the rows that break it.
+    and ``misfits`` counts the rows that break it. ``markers`` such as NA stand in ``marked`` cells,
+    which are not ``filled``.
     """
 
     name: str
@@ -69,6 +74,8 @@ class Column:
     scheme: str = ""
     misfits: int = 0
     blank: int = 0
+    markers: tuple[str, ...] = ()
+    marked: int = 0
 
     @property
     def may_be_label(self) -> bool:
@@ -80,7 +87,10 @@ class Column:
 def column_of(name: str, cells: Sequence[Any]) -> Column:
     filled = [cell for cell in cells if not _is_empty(cell)]
     blank = len(cells) - len(filled) - sum(cell is None for cell in cells)
-    return replace(_described(name, cells, filled), blank=blank)
+    values, marked = without_markers(filled)
+    markers = tuple(marker for marker, _ in marked.most_common())
+    found = _described(name, cells, values)
+    return replace(found, blank=blank, markers=markers, marked=marked.total())
 
 
 def _described(name: str, cells: Sequence[Any], filled: Sequence[Any]) -> Column:
@@ -89,6 +99,8 @@ def _described(name: str, cells: Sequence[Any], filled: Sequence[Any]) -> Column
     if all(isinstance(cell, list) for cell in filled):
         lengths = tuple(0 if _is_empty(cell) else len(cell) for cell in cells)
         return replace(_of_lists(name, filled), lengths=lengths)
+    if all(isinstance(cell, dict) for cell in filled):
+        return Column(name, "object", len(filled), 0)
     if not all(isinstance(cell, str | int | float) for cell in filled):
         return Column(name, "unknown", len(filled), 0)
     written = [_spelled(cell) for cell in filled]
@@ -106,6 +118,9 @@ def _of_numbers(name: str, written: list[str], numbers: list[float]) -> Column:
     distinct = len(set(numbers))
     is_whole = all(number.is_integer() for number in numbers)
     is_counter = is_whole and distinct == len(numbers) > 2
+    is_spelled_whole = all(WHOLE.fullmatch(cell) for cell in written)
+    if is_spelled_whole and not is_counter and any(map(PADDED.fullmatch, written)):
+        return _of_texts(name, written)
     ordered = sorted(set(numbers)) if is_whole and distinct <= MOST_NUMBERED else []
     return Column(
         name,
@@ -115,7 +130,7 @@ def _of_numbers(name: str, written: list[str], numbers: list[float]) -> Column:
         values=tuple(str(int(number)) for number in ordered),
         low=min(numbers),
         high=max(numbers),
-        is_spelled_whole=all(WHOLE.fullmatch(cell) for cell in written),
+        is_spelled_whole=is_spelled_whole,
     )
 
 

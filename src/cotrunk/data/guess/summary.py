@@ -1,17 +1,18 @@
 """Summary of a file: what its columns hold, guessed from the first rows, and all its labels."""
 
 import csv
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
 from cotrunk.data.guess.columns import Column, column_of
 from cotrunk.data.guess.headers import refuse_data_as_header
 from cotrunk.data.reading.bad_rows import fault_of_row
-from cotrunk.data.reading.cells import is_undecoded
+from cotrunk.data.reading.cells import has_nul, is_undecoded
 from cotrunk.data.reading.encodings import UTF8, guess_encoding
 from cotrunk.data.reading.files import PLAIN_TEXT, open_table
 from cotrunk.data.reading.formats import DELIMITERS, Fault, Record, Table
@@ -56,7 +57,7 @@ def summarize(path: Path) -> FileSummary:
     """
     encoding = _encoding(path)
     if path.suffix.lower() == PLAIN_TEXT and (lines := _lines_of_text(path, encoding)):
-        return FileSummary(path, (), lines, 0, encoding, is_plain_text=True)
+        return FileSummary(path, (), lines[True], lines[False], encoding, is_plain_text=True)
     names, rows, bad, header = _first_rows(path, encoding)
     is_whole = len(rows) + bad <= ROWS_SEEN
     cells_of = dict(zip(names, zip(*rows[:ROWS_SEEN], strict=True), strict=True))
@@ -68,13 +69,26 @@ def summarize(path: Path) -> FileSummary:
     ]
     if is_whole or not labels:
         return FileSummary(path, tuple(columns.values()), len(rows), bad, encoding)
+    all_cells_of, readable, bad = _all_rows(path, encoding, names, labels)
+    columns |= {name: column_of(name, cells) for name, cells in all_cells_of.items()}
+    return FileSummary(path, tuple(columns.values()), readable, bad, encoding)
+
+
+def _all_rows(
+    path: Path, encoding: str, names: Sequence[str], labels: Sequence[str]
+) -> tuple[dict[str, list[Any]], int, int]:
+    """The cells of the label columns, and how many rows can and cannot be read."""
+    rows = bad = 0
+    kept = {name: (names.index(name), list[Any]()) for name in labels}
     with _opened(path, encoding) as table:
-        records = [cells for _, cells in table.select(labels)]
-    found = [cells for cells in records if _is_readable(cells)]
-    for name, cells in zip(labels, zip(*found, strict=True), strict=True):
-        columns[name] = column_of(name, cells)
-    bad = len(records) - len(found)
-    return FileSummary(path, tuple(columns.values()), len(found), bad, encoding)
+        for _, cells in table.select(names):
+            if not _is_readable(cells):
+                bad += 1
+                continue
+            rows += 1
+            for index, column in kept.values():
+                column.append(cells[index])
+    return {name: column for name, (_, column) in kept.items()}, rows, bad
 
 
 def _encoding(path: Path) -> str:
@@ -101,17 +115,18 @@ def _opened(
     )
 
 
-def _lines_of_text(path: Path, encoding: str) -> int:
-    """The number of lines of plain text; 0 if most lines have the cells of a table."""
+def _lines_of_text(path: Path, encoding: str) -> Counter[bool]:
+    """How many lines of plain text can and cannot be read; none if most have cells of a table."""
     with _opened(path, encoding, is_plain_text=True) as table:
-        lines = (cells[0] for _, cells in table.select(table.columns) if _is_readable(cells))
-        first = list(islice(lines, LINES_SEEN))
+        records = (cells for _, cells in table.select(table.columns))
+        seen = list(islice(records, LINES_SEEN))
+        first = [cells[0] for cells in seen if _is_readable(cells)]
         if not first or any(_is_table(first, delimiter) for delimiter in DELIMITERS):
-            return 0
+            return Counter()
         if _is_table(first, PIPE):
             fix = "separate them by tabs, commas or semicolons"
             raise UserError(f"{path}: its columns seem to be separated by {PIPE!r}; {fix}")
-        return len(first) + sum(1 for _ in lines)
+        return Counter(_is_readable(cells) for cells in chain(seen, records))
 
 
 def _is_table(lines: Sequence[str], delimiter: str) -> bool:
@@ -148,4 +163,4 @@ def _refuse_without_rows(table: Table, records: Sequence[Record], *, good: int) 
 
 
 def _is_readable(cells: tuple[Any, ...] | Fault) -> TypeGuard[tuple[Any, ...]]:
-    return not isinstance(cells, Fault) and not is_undecoded(cells)
+    return not isinstance(cells, Fault) and not is_undecoded(cells) and not has_nul(cells)

@@ -27,11 +27,15 @@ IDS = ("id", "counter")
 HELD_OUT = 0.1
 FEW_ROWS = 50
 """With fewer rows, a fifth of them are held out as dev rows instead of a tenth."""
+TOO_FEW_ROWS = 10
+"""With fewer rows, labels may look like ids, because they hardly repeat."""
 
 
 @dataclass(frozen=True)
 class GuessedTask:
     """A task for a config; ``options`` are the keys of its kind, ``why`` says what was seen.
+
+    ``skipped`` says which rows are bad and how many, as in "2 rows that cannot be read".
 
     ``dev`` and ``test`` are files, or shares of ``train``. ``columns`` names the columns of a
     CoNLL file, if the default names do not fit.
@@ -47,15 +51,20 @@ class GuessedTask:
     why: tuple[str, ...]
     options: Mapping[str, object] = field(default_factory=dict)
     has_gaps: bool = False
-    has_bad_rows: bool = False
+    skipped: tuple[str, ...] = ()
     id: str | None = None
     encoding: str = UTF8
     columns: tuple[str, ...] = ()
+
+    @property
+    def has_bad_rows(self) -> bool:
+        return bool(self.skipped)
 
 
 def guess_tasks(files: Sequence[Path]) -> list[GuessedTask]:
     """All tasks of some files; reports all files that cannot be used at once."""
     errors, tasks = Errors(), list[GuessedTask]()
+    _refuse_twice(files)
     for splits in _by_splits(files):
         with errors.gathered():
             tasks += _tasks_of(splits)
@@ -63,10 +72,17 @@ def guess_tasks(files: Sequence[Path]) -> list[GuessedTask]:
     return _with_own_names(tasks)
 
 
+def _refuse_twice(files: Sequence[Path]) -> None:
+    places = [file.resolve() for file in files]
+    twice = [file for at, file in enumerate(files) if places[at] in places[:at]]
+    if twice:
+        raise UserError(f"{twice[0]} is given twice; name each file once")
+
+
 def _by_splits(files: Sequence[Path]) -> list[dict[str, Path]]:
     """Files whose names differ only in train, dev or test are the splits of one table."""
     groups: dict[tuple[Path, str, str], dict[str, Path]] = {}
-    for file in dict.fromkeys(files):
+    for file in files:
         words = re.split(r"([\W_]+)", file.stem)
         found = [
             (at, split)
@@ -90,17 +106,42 @@ def _tasks_of(splits: Mapping[str, Path]) -> list[GuessedTask]:
     if seen.is_plain_text:
         return [_masked_words(seen, splits)]
     found = list(_tagging(seen, splits)) or list(_about_texts(seen, splits))
-    commas = _decimal_commas(seen)
+    commas, objects = _decimal_commas(seen), _objects(seen)
+    has_text = any(column.role in ("text", "words") for column in seen.columns)
+    if objects and not (found and has_text):
+        raise UserError(f"{seen.path}: {objects}")
     if not found and commas:
         raise UserError(f"{seen.path}: no column can be read as a label; found {commas}")
+    if not found and _may_have_too_few_rows(seen):
+        raise UserError(
+            f"{seen.path}: has only {plural(seen.rows, 'row')}, too few to tell labels from names "
+            f"or ids; give {TOO_FEW_ROWS} or more, or write the task by hand: "
+            "cotrunk init -o run.toml shows how"
+        )
     if not found:
         held = ", ".join(f"{column.name} ({_described(column)})" for column in seen.columns[:20])
         raise UserError(
             f"{seen.path}: no column looks like a label of a text; found {held}; "
             "write the task by hand: cotrunk init -o run.toml shows how"
         )
-    left_out = (f"left out: {commas}",) if commas else ()
+    left_out = [f"left out: {what}" for what in (commas, objects) if what]
     return [replace(task, why=(*task.why, *left_out)) for task in found]
+
+
+def _may_have_too_few_rows(seen: FileSummary) -> bool:
+    """Whether a column beside the text, or beside what may be one, could be a label."""
+    roles = [column.role for column in seen.columns]
+    names = sum(role in IDS for role in roles)
+    return seen.rows < TOO_FEW_ROWS and names > ("text" not in roles)
+
+
+def _objects(seen: FileSummary) -> str:
+    """Which columns are objects, and the fix; "" if there are none."""
+    names = [shown(column.name) for column in seen.columns if column.role == "object"]
+    if not names:
+        return ""
+    are = "is an object; its" if len(names) == 1 else "are objects; their"
+    return f"{_listed(names)} {are} fields should be at the top level of each row"
 
 
 def _decimal_commas(seen: FileSummary) -> str:
@@ -138,16 +179,16 @@ def _tagging(seen: FileSummary, splits: Mapping[str, Path]) -> Iterator[GuessedT
 def _with_misfits(task: GuessedTask, tags: Column) -> GuessedTask:
     if not tags.misfits:
         return task
-    count = plural(tags.misfits, "row")
-    note = f'{count} with an I- tag that continues nothing: skipped; scheme = "iob1" allows it'
-    return replace(task, why=(*task.why, note), has_bad_rows=True)
+    rows = f"{plural(tags.misfits, 'row')} with an I- tag that continues nothing"
+    note = f'{rows}: skipped; scheme = "iob1" allows it'
+    return replace(task, why=(*task.why, note), skipped=(*task.skipped, rows))
 
 
 def _with_unequal_rows(task: GuessedTask, tags: Column, words: Column) -> GuessedTask:
     if not (unequal := unequal_rows(tags, words)):
         return task
-    note = f"{plural(unequal, 'row')} with unequal numbers of words and tags: skipped"
-    return replace(task, why=(*task.why, note), has_bad_rows=True)
+    rows = f"{plural(unequal, 'row')} with unequal numbers of words and tags"
+    return replace(task, why=(*task.why, f"{rows}: skipped"), skipped=(*task.skipped, rows))
 
 
 def _with_other_scheme(task: GuessedTask, tags: Column) -> GuessedTask:
@@ -246,10 +287,10 @@ def _task(
     if no_class:
         notes.append(f"{plural(no_class, 'row')} with an empty cell: no class")
     labelled = label.filled + no_class
-    if labelled < seen.rows:
-        notes.append(f"{plural(seen.rows - labelled, 'row')} without a label: left out")
-    if seen.bad:
-        notes.append(f"{plural(seen.bad, 'row')} that cannot be read: skipped, and counted")
+    if gaps := seen.rows - labelled - label.marked:
+        notes.append(f"{plural(gaps, 'row')} without a label: left out")
+    skipped = list(_bad_rows(seen, label))
+    notes += [f"{rows}: skipped, and counted" for rows in skipped]
     if seen.encoding != UTF8:
         notes.append(f"the file is not UTF-8; it looks like {seen.encoding}")
     share = HELD_OUT if labelled >= FEW_ROWS else 2 * HELD_OUT
@@ -263,11 +304,19 @@ def _task(
         test=splits.get("test"),
         why=tuple(notes),
         options=options,
-        has_gaps=labelled < seen.rows and not may_be_empty,
-        has_bad_rows=seen.bad > 0,
+        has_gaps=gaps > 0 and not may_be_empty,
+        skipped=tuple(skipped),
         id=_id_of(seen, texts),
         encoding=seen.encoding,
     )
+
+
+def _bad_rows(seen: FileSummary, label: Column) -> Iterator[str]:
+    if label.marked:
+        markers = " or ".join(map(shown, label.markers))
+        yield f"{plural(label.marked, 'row')} with {markers} instead of a label"
+    if seen.bad:
+        yield f"{plural(seen.bad, 'row')} that cannot be read"
 
 
 def _id_of(seen: FileSummary, texts: Sequence[str]) -> str | None:
@@ -316,6 +365,7 @@ def _described(column: Column) -> str:
         "number": f"{column.distinct:,} different numbers",
         "decimal commas": "numbers with decimal commas",
         "category": f"{column.distinct:,} different values",
+        "object": "objects",
         "set": f"names joined by {column.separator!r}",
         "words": "lists of words",
     }.get(column.role, "neither text nor label")

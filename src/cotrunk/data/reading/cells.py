@@ -82,6 +82,13 @@ def is_undecoded(cell: object) -> bool:
     return isinstance(cell, str) and UNDECODED.search(cell) is not None
 
 
+def has_nul(cell: object) -> bool:
+    """Whether a cell, or a word of it, contains NUL."""
+    if isinstance(cell, list | tuple):
+        return any(map(has_nul, cell))
+    return isinstance(cell, str) and "\0" in cell
+
+
 def encoding_fault(text: str, encoding: str = UTF8, *, what: str = "cell") -> str | None:
     if not (found := UNDECODED.search(text)):
         return None
