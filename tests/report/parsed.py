@@ -7,7 +7,7 @@ from pathlib import Path
 
 HOSTILE = "<script>alert(1)<"
 """A run's name, and a text; a slash cannot be part of a name."""
-VOID = {"meta", "br", "link", "img", "input", "hr"}
+VOID = {"meta", "br", "link", "img", "input", "hr", "wbr"}
 
 
 @dataclass

@@ -60,6 +60,20 @@ def test_choosing_a_run_draws_its_tasks_and_hides_the_others(browser, page):
     opened.close()
 
 
+@pytest.mark.slow
+def test_a_task_that_a_run_lacks_is_one_row_of_the_settings(page):
+    (section,) = [s for s in read_page(page).all("section") if s.attributes["id"] == "settings"]
+    rows = [
+        [cell.words for cell in row.all("th", "td")] for row in section.all("table")[0].all("tr")
+    ]
+    assert ["tasks.mood", "in this run", "not in this run"] in rows
+    assert [row[0] for row in rows if row[0].startswith("tasks.")] == [
+        "tasks.mood",
+        "tasks.same",
+        "tasks.alike",
+    ]
+
+
 DRAWN = """([section, tasks]) => {
   const shown = [...document.querySelectorAll(`#${section} figure:not([hidden]) [data-chart]`)];
   const names = shown.map((each) => each.dataset.chart.replace(`${section}-`, "")).sort();

@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 from cotrunk.kinds.classes import Classes
 from cotrunk.kinds.outcomes import Certainty
 from cotrunk.kinds.reliability import reliability
+from cotrunk.kinds.score import Scores
 from cotrunk.model.sharing.levels import levels_of
 from cotrunk.runs.cost import Cost
 from cotrunk.study.compare import compare_groups
 from cotrunk.study.records import RunRecord, TaskRecord, group_runs
 from cotrunk.study.report import formats
 from cotrunk.study.report.drawing import draw
+from cotrunk.study.report.html import breakable
 from cotrunk.study.report.sections.cost import front
 from cotrunk.study.report.sections.settings import settings
 from cotrunk.study.report.subject import run_names, subject_of
@@ -132,6 +134,43 @@ def test_a_task_that_no_plan_learned_is_named():
     assert any("constant answer" in line and "mood (0.500)" in line for line in lines)
 
 
+def with_task(run: RunRecord, name: str) -> RunRecord:
+    """Runs of different tasks have no overall score in common."""
+    return dataclasses.replace(run, tasks={**run.tasks, name: run.tasks["mood"]})
+
+
+def of_task(name: str, *records: RunRecord) -> str:
+    (line,) = [line for line in verdict(*records) if line.startswith(f"{name}: ")]
+    return line
+
+
+def test_plans_with_equal_scores_in_a_task_tie():
+    one, two, three = made("one", 30), made("two", 30, after=100), made("three", 60)
+    line = of_task("mood", with_task(one, "topic"), two, three)
+    assert "one and two tie" in line
+    assert "three" not in line
+    assert "highest" not in line
+
+
+def test_a_plan_leads_a_task_only_if_another_one_has_it():
+    records = with_task(made("one", 30), "topic"), made("two", 60)
+    assert "one is highest" in of_task("mood", *records)
+    assert "highest" not in of_task("topic", *records)
+
+
+def test_a_task_without_a_constant_score_is_not_compared_with_one():
+    labels = Scores(range=(0.0, 1.0))
+    run = made("one", 30)
+    target = np.linspace(0, 1, ROWS)
+    output = np.random.default_rng(0).random((ROWS, 1)).astype(np.float32)
+    score = dataclasses.asdict(labels.scores(output, target))
+    changes = {"labels": labels, "output": output, "target": target, "score": score}
+    alike = dataclasses.replace(run.tasks["mood"], name="alike", **changes)
+    lines = verdict(dataclasses.replace(run, tasks={**run.tasks, "alike": alike}))
+    assert any("above 0: alike" in line for line in lines)
+    assert not any("constant answer: " in line for line in lines)
+
+
 def test_seeds_of_a_plan_are_one_series_with_their_mean_and_spread():
     records = [made("a-1", 20, seed=1), made("a-2", 40, seed=2), made("b-1", 30, seed=1)]
     subject = subject_of(group_runs(records), [])
@@ -239,6 +278,12 @@ def plan_of():
         )
 
     return plan
+
+
+def test_names_break_after_dots_and_numbers_do_not():
+    assert breakable("train.head_lr") == "train.<wbr>head_<wbr>lr"
+    assert breakable("[0.153, 0.242]") == "[0.153, 0.242]"
+    assert breakable("a.<b>") == "a.&lt;b&gt;"
 
 
 def test_numbers_are_written_alike_everywhere():

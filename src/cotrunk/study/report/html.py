@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -24,11 +25,21 @@ Charts = dict[str, dict[str, theme.Spec]]
 
 @cache
 def templates() -> Environment:
-    return Environment(
+    made = Environment(
         loader=PackageLoader("cotrunk.study.report"),
         autoescape=True,
         undefined=StrictUndefined,
     )
+    made.filters["breakable"] = breakable
+    return made
+
+
+def breakable(text: str) -> Markup:
+    """Names may break after dots, underscores and slashes rather than inside words.
+
+    Numbers may not.
+    """
+    return Markup("<wbr>").join(re.split(r"(?<=[._/])(?=[^\W\d])", text))
 
 
 def write_page(out: Path, report: Report) -> None:

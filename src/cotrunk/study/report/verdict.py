@@ -1,5 +1,6 @@
 """The answer in words: which plan, how sure that is, what it costs."""
 
+import math
 from collections.abc import Mapping
 from statistics import fmean
 
@@ -123,8 +124,9 @@ def _how_tested(subject: Subject, comparison: Comparison) -> str:
     )
     return (
         f"{each} per plan; tests and intervals cover {noise}. p is corrected for the number of "
-        f"plans (Holm); equivalent: shown to differ by less than {comparison.margin:g}. The best "
-        "plan and the best step of each run were chosen on the same dev rows."
+        f"plans (Holm); equivalent: the 90 % interval is within ± {comparison.margin:g} "
+        "(two one-sided tests at 5 %). The best plan and the best step of each run were chosen on "
+        "the same dev rows."
     )
 
 
@@ -148,28 +150,48 @@ def _by_task(subject: Subject, summaries: Summaries) -> list[str]:
     """For runs without a common overall score."""
     lines = ["The runs have no overall score in common, so each task is compared separately."]
     for task in subject.tasks:
-        found = [(s, summaries.of(s, task)) for s in subject.series]
-        scored = [(series, summary) for series, summary in found if summary is not None]
-        if scored:
-            best, _ = max(scored, key=lambda pair: pair[1].score)
-            lines.append(f"{task}: {best.name} is highest, {_scored(best, summaries, task)}.")
+        scores = {s: found.score for s in subject.series if (found := summaries.of(s, task))}
+        if scores:
+            lines.append(f"{task}: {_highest(scores, summaries, task)}.")
     return lines
+
+
+def _highest(scores: Mapping[Series, float], summaries: Summaries, task: str) -> str:
+    highest = max(scores.values())
+    best = [series for series, score in scores.items() if math.isclose(score, highest)]
+    if len(scores) == 1:
+        return f"only {best[0].name} has it, {_scored(best[0], summaries, task)}"
+    if len(best) > 1:
+        return f"{_named([series.name for series in best])} tie at {formats.score(highest)}"
+    return f"{best[0].name} is highest, {_scored(best[0], summaries, task)}"
 
 
 def _not_above_constant(subject: Subject, summaries: Summaries) -> list[str]:
     """Tasks that no plan is shown to have learned."""
-    found = []
-    for task in subject.tasks:
-        constant = summaries.baseline(task)
-        scored = [summaries.of(series, task) for series in subject.series]
-        level = 0.0 if constant is None else constant  # constant answers have no correlation
-        if not any(summary is not None and summary.low > level for summary in scored):
-            found.append(f"{task} ({formats.score(level)})")
-    if not found:
-        return []
-    return [
-        f"Not shown to be better than a constant answer with any plan: {formats.listed(found)}."
+    constants = {task: summaries.baseline(task) for task in subject.tasks}
+    weak = [
+        task
+        for task, constant in constants.items()
+        if not any(
+            found.low > (constant or 0.0)
+            for series in subject.series
+            if (found := summaries.of(series, task))
+        )
     ]
+    compared = [f"{t} ({formats.score(constants[t])})" for t in weak if constants[t] is not None]
+    others = [task for task in weak if constants[task] is None]
+    whose = " with any plan" if len(subject.series) > 1 else ""
+    lines = []
+    if compared:
+        lines.append(
+            f"Not shown to be better than a constant answer{whose}: {formats.listed(compared)}."
+        )
+    if others:
+        lines.append(
+            f"Not shown to be above 0{whose}: {formats.listed(others)}, where a constant answer "
+            "has no score."
+        )
+    return lines
 
 
 def _scored(series: Series, summaries: Summaries, score: str) -> str:

@@ -21,7 +21,8 @@ def differences(subject: Subject, comparison: Comparison) -> Table:
     ]
     caption = (
         f"Differences from {base.name}, with 95 % intervals and p corrected for the number of "
-        f"plans; equivalent: shown to differ by less than {comparison.margin:g}"
+        f"plans; equivalent: the 90 % interval is within ± {comparison.margin:g} (two one-sided "
+        "tests at 5 %)"
     )
     return Table(caption, ["plan", *(FORMULAS.get(c, c) for c in columns)], rows)
 
