@@ -197,6 +197,7 @@ def test_a_file_without_any_label_of_the_task_says_what_it_holds(tmp_path, count
         (Binary(), ["1", "2"], "", None),
         (Binary(), ["3", "4", "5"], "3..5", 'kind = "classes"'),
         (Scores(range=(0, 1)), ["3", "4.5", "9"], "numbers from 3 to 9", "set range = [3, 9]"),
+        (Scores(range=(0, 5)), ["7"], "'7'", "set range = [0, 7]"),
         (Scores(), ["low", "high"], "'low', 'high'", 'kind = "classes"'),
         (Classes(3), ["7", "8"], "'7', '8'", 'classes = ["7", "8"]'),
     ],
@@ -210,6 +211,13 @@ def test_labels_that_are_wrong_in_every_row_are_one_line(tmp_path, labels, cells
         return
     assert f"the file holds {holds} (all {len(cells) * 20} rows)" in line
     assert fix in line
+
+
+@pytest.mark.parametrize("cells", [["1e999"], ["1e999", "7"]])
+def test_numbers_that_a_float_cannot_hold_are_refused_even_in_every_row(tmp_path, cells):
+    path = write(tmp_path, "a.csv", "text,label\n" + "".join(f"x,{cell}\n" for cell in cells * 20))
+    lines = refusal(Task("t", 1, Scores(range=(0, 5))), one(path))
+    assert "a score must be a finite number that a float can hold; found '1e999'" in lines[0]
 
 
 def test_unquoted_delimiters_are_one_line_that_says_what_quotes_would_fix(tmp_path):

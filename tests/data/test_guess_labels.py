@@ -33,6 +33,16 @@ def test_not_a_number_is_a_marker_in_json_as_well(tmp_path):
     assert task.skipped == ("12 rows with 'nan' instead of a label",)
 
 
+@pytest.mark.parametrize("number", ["Infinity", "-Infinity", "1e999", '"1e999"', "1" + "0" * 400])
+def test_a_number_that_a_float_cannot_hold_is_a_marker(tmp_path, number):
+    row = '{"text": "%s", "grade": %s}\n'
+    lines = [row % (text, n / 7 if n % 5 else number) for n, text in enumerate(TEXTS)]
+    (task,) = tasks_of(write(tmp_path, "a.jsonl", "".join(lines))).values()
+    assert task.kind == "score"
+    (skipped,) = task.skipped
+    assert skipped.startswith("12 rows with")
+
+
 @pytest.mark.parametrize("code", ["{:03}", "0{}"])
 def test_padded_numbers_that_differ_in_every_row_are_still_ids(tmp_path, code):
     rows = [[code.format(n), text, n % 2] for n, text in enumerate(TEXTS)]

@@ -91,8 +91,12 @@ class Scores(Kind):
         if all(map(has_decimal_comma, held)):
             return None
         numbers = [number for label in held if (number := number_of(label)) is not None]
-        if len(numbers) < len(held) or self.range is None:
+        if not numbers:
             return "no label is a number", 'check the label column, or set kind = "classes"'
+        if len(numbers) < len(held) or self.range is None or not all(map(math.isfinite, numbers)):
+            return None
+        if min(numbers) == max(numbers):  # a range needs two ends
+            numbers += self.range
         low, high = math.floor(min(numbers)), math.ceil(max(numbers))
         said = f"no label lies in {self.range[0]:g}..{self.range[1]:g}"
         return said, f"set range = [{low}, {high}]"

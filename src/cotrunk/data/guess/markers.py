@@ -1,8 +1,12 @@
-"""Markers of missing values, such as NA: they stand for a label, but are none."""
+"""Markers of missing values, such as NA or an infinite number, which are not labels."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
+from itertools import compress
 from typing import Any
+
+from cotrunk.numbers import number_of
 
 WORDS = frozenset(["NA", "N/A", "n/a", "#N/A", "null", "NULL", "nan", "NaN"])
 SYMBOLS = frozenset("?-")
@@ -12,10 +16,9 @@ SYMBOLS = frozenset("?-")
 def without_markers(cells: Sequence[Any]) -> tuple[list[Any], Counter[str]]:
     """The other cells, and how often each marker occurs."""
     markers = _markers({_spelled(cell) for cell in cells if not isinstance(cell, list | dict)})
-    if not markers:
-        return list(cells), Counter()
-    others = [cell for cell in cells if _spelled(cell) not in markers]
-    return others, Counter(found for cell in cells if (found := _spelled(cell)) in markers)
+    marked = [(bool(markers) and _spelled(cell) in markers) or _is_infinite(cell) for cell in cells]
+    others = [cell for cell, is_marker in zip(cells, marked, strict=True) if not is_marker]
+    return others, Counter(map(_spelled, compress(cells, marked)))
 
 
 def _markers(values: set[str]) -> set[str]:
@@ -26,3 +29,9 @@ def _markers(values: set[str]) -> set[str]:
 
 def _spelled(cell: object) -> str:
     return str(cell).strip()
+
+
+def _is_infinite(cell: object) -> bool:
+    """Also a number that is too large for a float, such as 1e999."""
+    number = number_of(cell)
+    return number is not None and math.isinf(number)
