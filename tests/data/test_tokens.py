@@ -72,6 +72,18 @@ def test_words_that_were_forgotten_are_learned_again():
     assert len(tokenise.words) < 6
 
 
+def test_a_word_that_cannot_be_tokenised_does_not_spoil_later_calls():
+    """A model without its unknown token raises at words that it cannot build."""
+    tokenizer = Tokenizer(models.WordPiece({"good": 0, "bad": 1}, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenise = Tokeniser(tokenizer)
+    assert tokenise(["good"]) == [[0]]
+    with pytest.raises(Exception, match="UNK"):
+        tokenise(["good tea"])
+    assert tokenise(["bad good"]) == [[1, 0]]
+
+
 @pytest.mark.slow
 def test_threads_may_share_what_is_known_of_words():
     tokenizer = TOKENIZERS["uncased"]

@@ -67,8 +67,12 @@ class Tokeniser:
         if self.words.letters > self.remembered_letters:
             self._forget()
         words, counts = self._words(texts)
-        number = np.fromiter(map(self.words.__getitem__, words), np.int64, len(words))
-        self._learn(self.words.fresh)
+        try:
+            number = np.fromiter(map(self.words.__getitem__, words), np.int64, len(words))
+            self._learn(self.words.fresh)
+        except BaseException:  # else the words that were not learned would fail every later call
+            self._forget()
+            raise
         length = self.length[number]
         return Ids(self.ids[_ranges(self.first[number], length)], sums(length, counts))
 
