@@ -57,6 +57,13 @@ def test_duplicates_with_one_label_do_not_conflict(tmp_path):
     assert (report.duplicate_rows, report.conflicting_texts, report.duplicate_ids) == (1, 0, 1)
 
 
+def test_any_two_different_labels_of_a_text_conflict(tmp_path):
+    rows = ["1\tx\t-1", "2\tx\t-2", "3\ty\t0", "4\ty\t-0"]  # hash(-1) == hash(-2) in Python
+    mood = Task("mood", 1, Scores(range=(-2, 2)))
+    report = check(mood, {"train": one(tmp_path, "train", rows)}).splits["train"]
+    assert report.conflicting_texts == 1
+
+
 def test_rows_of_other_splits_that_occur_in_train_are_counted_and_three_quoted(tmp_path):
     train = one(tmp_path, "train", [f"{n}\ttext {n}\t0" for n in range(3000)])
     dev = one(tmp_path, "dev", [f"{n}\tTEXT {n}\t0" for n in range(2990, 5000)])

@@ -84,7 +84,7 @@ class _Columns:
 
     texts: NDArray[np.uint64]
     ids: NDArray[np.uint64]
-    labels: NDArray[np.int64]
+    labels: NDArray[np.uint64]
     targets: NDArray[np.float64]
     lengths: NDArray[np.uint32]
     in_train: int
@@ -93,7 +93,7 @@ class _Columns:
 
 def _read(files: Sequence[Rows], lengths: Lengths, train: NDArray[np.uint64] | None) -> _Columns:
     texts, ids, counts = array("Q"), array("Q"), array("I")
-    labels, targets = array("q"), array("d")
+    labels, targets = array("Q"), array("d")
     in_train = 0
     quoted: list[str] = []
     numbered = ((number, batch) for number, rows in enumerate(files) for batch in _batches(rows))
@@ -101,7 +101,7 @@ def _read(files: Sequence[Rows], lengths: Lengths, train: NDArray[np.uint64] | N
         keys = [row_hash(map(spelled_out, example.texts)) for example in batch]
         texts.extend(keys)
         ids.extend(text_hash(f"{number} {example.id}") for example in batch)
-        labels.extend(hash(row.target) for row in batch)
+        labels.extend(_label_hash(row.target) for row in batch)
         targets.extend(chain.from_iterable(row.target or () for row in batch))
         counts.extend(lengths([example.texts for example in batch]))
         if train is not None:
@@ -111,12 +111,17 @@ def _read(files: Sequence[Rows], lengths: Lengths, train: NDArray[np.uint64] | N
     return _Columns(
         np.asarray(texts, dtype=np.uint64),
         np.asarray(ids, dtype=np.uint64),
-        np.asarray(labels, dtype=np.int64),
+        np.asarray(labels, dtype=np.uint64),
         np.asarray(targets, dtype=np.float64),
         np.asarray(counts, dtype=np.uint32),
         in_train,
         tuple(quoted),
     )
+
+
+def _label_hash(target: Sequence[float] | None) -> int:
+    """Not Python's hash, which is the same for -1 and -2."""
+    return text_hash(repr(target and [number + 0.0 for number in target]))  # -0.0 becomes 0.0
 
 
 def _report(files: Sequence[Rows], columns: _Columns, *, compared: bool) -> SplitReport:
