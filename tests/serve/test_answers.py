@@ -104,12 +104,14 @@ def test_words_may_be_a_list_or_a_text_to_split(asking):
     assert list(default[0]) == ["words"]
 
 
-def test_words_without_a_token_harm_nobody(asking):
+def test_words_without_a_token_harm_nobody(asking, model):
     asked = [{"text": ["\x07"]}, {"text": ["tea", "\x01"]}, {"text": ["tea"] * 300}]
     alone = [asking.post("/predict", {"inputs": [one], "tasks": ["words"]}).json() for one in asked]
     found = asking.post("/predict", {"inputs": asked, "tasks": ["words"]}).json()["outputs"]
     assert [one["outputs"][0] for one in alone] == found
     assert [len(row["words"]["prediction"]) for row in found] == [1, 2, 300]
+    for one, row in zip(asked, found, strict=True):
+        assert model.predict("words", [one["text"]])[0].prediction == row["words"]["prediction"]
 
 
 def test_vectors_are_those_of_embed(asking, model):

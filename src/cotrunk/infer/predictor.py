@@ -105,13 +105,13 @@ class Predictor:
         self, tasks: Sequence[str], rows: Sequence[tuple[Text, ...]]
     ) -> dict[str, list[Answer]]:
         """The answers of several tasks, which must all read words or all whole texts."""
-        found, counts = self.output_rows(tasks, rows)
-        return {task: _answers(self.tasks[task], found[task], counts) for task in tasks}
+        found, read = self.output_rows(tasks, rows)
+        return {task: answers_of(self.tasks[task], found[task], read) for task in tasks}
 
     def output_rows(
         self, tasks: Sequence[str], rows: Sequence[tuple[Text, ...]]
-    ) -> tuple[dict[str, np.ndarray], np.ndarray | None]:
-        """The outputs behind ``answer_rows``, and the number of words of each row, if read."""
+    ) -> tuple[dict[str, np.ndarray], LoadedRows]:
+        """The outputs behind ``answer_rows``, and the rows as they were read."""
         network, template = self.model.network, self.model.template
         words = self.tasks[tasks[0]].labels.reads_words
         read = self.read(rows, words=words)
@@ -119,7 +119,7 @@ class Predictor:
         for pair_format, alike in _by_pair_format(tasks, self.model.pair_formats).items():
             tokens = row_tokens(read.pieces, pair_format, template)
             found |= outputs(network, read.select, tokens, pair_format, template, alike)
-        return found, read.units_R if words else None
+        return found, read
 
     def answer_file(self, tasks: Sequence[str], rows: Rows) -> Iterator[Answered]:
         """The answers for every row of a file that all of ``tasks`` read in the same way."""
@@ -232,11 +232,19 @@ def _chunks(rows: Rows) -> Iterator[list[Example]]:
         yield chunk
 
 
-def _answers(task: Task, output: np.ndarray, counts: np.ndarray | None) -> list[Answer]:
-    cut_off = np.isnan(output).all(axis=1) & (counts is not None)
-    if not (np.isfinite(output).all(axis=1) | cut_off).all() or (len(output) and cut_off.all()):
+def answers_of(task: Task, output: np.ndarray, rows: LoadedRows) -> list[Answer]:
+    """The answers from the outputs for some rows; ``RuntimeError`` if the network gave NaN.
+
+    A word may lack outputs because it was truncated or has no token, but not if it has the first
+    token of its row.
+    """
+    may_lack = np.zeros(len(output), bool)
+    if rows.sites is not None:
+        may_lack = np.concatenate([np.zeros(0, np.int64), *rows.sites]) != 0
+    lacks = np.isnan(output).all(axis=1) & may_lack
+    if not (np.isfinite(output).all(axis=1) | lacks).all():
         raise RuntimeError(f"task {task.name}: the network outputs NaN or infinity; train it again")
-    return task.labels.answers(output, counts=counts)
+    return task.labels.answers(output, counts=None if rows.sites is None else rows.units_R)
 
 
 def object_of(tasks: Sequence[Task], answered: Answered) -> dict[str, object]:

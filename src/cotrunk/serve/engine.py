@@ -12,6 +12,7 @@ from cotrunk.data.reading.splits import Text
 from cotrunk.data.tokens.tokenise import Tokeniser
 from cotrunk.infer.batching import outputs_of_batch, row_tokens
 from cotrunk.infer.embedding import vectors_of_batch
+from cotrunk.infer.predictor import answers_of
 from cotrunk.kinds.rows import LoadedRows
 from cotrunk.kinds.task import Task
 from cotrunk.serve.jobs import InputRow, Job, JobRow
@@ -108,13 +109,10 @@ class Engine:
         sites = [row.sites for row in rows if row.sites is not None] if lane.words else None
         loaded = LoadedRows.without_labels([row.pieces for row in rows], sites)
         outputs = outputs_of_batch(model.network, loaded, lane.pair_format, model.template, tasks)
-        counts = loaded.units_R if lane.words else None
-        found = {task: _objects(self.model.tasks[task], outputs[task], counts) for task in tasks}
+        found = {task: _objects(self.model.tasks[task], outputs[task], loaded) for task in tasks}
         return [{task: found[task][at] for task in row.asked.tasks} for at, row in enumerate(rows)]
 
 
-def _objects(task: Task, output: np.ndarray, counts: np.ndarray | None) -> list[dict[str, object]]:
-    """The objects of ``predict``; words that were cut off have no answer."""
-    if counts is None and not np.isfinite(output).all():
-        raise RuntimeError(f"task {task.name}: the network outputs NaN or infinity; train it again")
-    return [task.labels.to_json(answer) for answer in task.labels.answers(output, counts=counts)]
+def _objects(task: Task, output: np.ndarray, rows: LoadedRows) -> list[dict[str, object]]:
+    """The objects of ``predict``."""
+    return [task.labels.to_json(answer) for answer in answers_of(task, output, rows)]
