@@ -29,6 +29,9 @@ def test_a_binary_task_answers_in_the_words_of_its_training_file(first, answers)
     for raw in ("0", 1, "No", "true", False):
         assert labels.read(raw) == Binary().read(raw)
     assert labels.reading_key() == Binary().reading_key()
+    assert tuple(labels.thresholds()) == labels.output_names
+    scores = labels.class_scores(LOGITS, np.array([0.0, 1.0]))
+    assert [score.name for score in scores] == list(labels.histogram(np.array([0.0])))
 
 
 def test_the_second_of_two_words_is_label_one():

@@ -234,13 +234,13 @@ class Binary(Kind):
         *,
         counts: np.ndarray | None = None,  # noqa: ARG002
     ) -> Sequence[outcomes.ClassScore]:
-        names = [str(self.label_name(label)) for label in (0.0, 1.0)]
-        return outcomes.class_scores(names, *class_counts(self.predict_labels(output), target, 2))
+        predicted = self.predict_labels(output)
+        return outcomes.class_scores(self.names, *class_counts(predicted, target, 2))
 
     def thresholds(self) -> dict[str, float]:
         found = chosen(self.threshold)
         assert isinstance(found, float)
-        return {str(self.label_name(1.0)): found}
+        return {self.names[1]: found}
 
     @property
     def left_to_dev(self) -> tuple[str, ...]:
