@@ -100,7 +100,7 @@ def test_mlflow_has_the_losses_and_settings_of_the_run_and_goes_on_with_it(toy, 
 @pytest.mark.filterwarnings("ignore")  # of MLflow's own packages
 def test_runs_that_start_together_share_a_database_and_a_resumed_one_runs(tmp_path):
     shared = tmp_path / "tracked"
-    runs = [Tracked(tmp_path / str(number) / "run", 0, {}, shared) for number in range(6)]
+    runs = [Tracked(tmp_path / f"{number}'s" / "run", 0, {}, shared) for number in range(6)]
     with ThreadPoolExecutor(len(runs)) as pool:
         trackers = list(pool.map(Mlflow, runs))
     found = [tracker.client.get_run(tracker.run).info for tracker in trackers]

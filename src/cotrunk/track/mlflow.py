@@ -57,8 +57,10 @@ class Mlflow:
 
     def _earlier(self, experiment: str, place: str) -> str | None:
         """The MLflow run of this run folder, to continue it."""
-        escaped = place.replace("'", "''")
-        found = self.client.search_runs([experiment], f"tags.`{FOLDER_TAG}` = '{escaped}'")
+        quote = '"' if "'" in place else "'"  # a filter cannot escape quotes
+        found = self.client.search_runs(
+            [experiment], f"tags.`{FOLDER_TAG}` = {quote}{place}{quote}"
+        )
         return found[0].info.run_id if found else None
 
     def _last_steps(self) -> dict[str, int]:
