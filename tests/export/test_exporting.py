@@ -77,6 +77,17 @@ def test_the_example_of_a_graph_needs_neither_torch_nor_cotrunk(run, call, tmp_p
             assert found == pytest.approx(expected, abs=1e-5)
 
 
+def test_the_card_of_an_export_into_the_current_folder_has_its_name(
+    run, call, tmp_path, monkeypatch
+):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    export = ("export", run, "--to", "sentence-transformers", "--task", "mood", "-o", ".")
+    assert call(*export)[0] == 0
+    assert 'SentenceTransformer("mine")' in (folder / "README.md").read_text(encoding="utf-8")
+
+
 def test_a_graph_cannot_be_trained_from_and_says_which_export_can(run, call, tmp_path):
     graph = tmp_path / "graph"
     assert call("export", run, "--to", "onnx", "-o", graph)[0] == 0

@@ -127,7 +127,7 @@ def _export_task(model: Model, request: Request, task: str, beside: Path) -> Exp
     use = Use(
         library=request.to,
         pipeline=pipeline if is_classifier else PIPELINES[opens_with],
-        code=code.format(place.name),
+        code=code.format(place.resolve().name),
         checked=[_check_line(task, request.to, checked, difference)],
         notes=[NOT_THE_HEAD] if opens_with == "SentenceTransformer" else [],
     )
