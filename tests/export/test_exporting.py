@@ -137,8 +137,18 @@ def test_the_card_tells_data_plan_scores_cost_licence_and_use(run, call, tmp_pat
         "CPU seconds",
         "## Licence",
         "```python",
+        "The best epoch was chosen on these rows.",
     ):
         assert part in card
+
+
+def test_the_card_of_a_final_network_does_not_say_that_an_epoch_was_chosen(run, call, tmp_path):
+    folder = tmp_path / "graph"
+    export = ("export", run, "--to", "onnx", "--task", "mood", "--which", "final", "-o", folder)
+    assert call(*export)[0] == 0
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    assert "exported from `final`" in card
+    assert "chosen" not in card
 
 
 def test_the_card_tells_which_share_of_a_file_was_held_out(call, tmp_path):

@@ -16,6 +16,8 @@ from cotrunk.runs.cost import read_cost
 from cotrunk.runs.evaluation import Evaluation, read_evaluation
 from cotrunk.runs.folder import RunFolder
 
+CHOSEN = "\n\nThe best epoch was chosen on these rows."
+
 
 @dataclass(frozen=True)
 class Use:
@@ -95,7 +97,7 @@ def _sections(
     ]
     drawing = draw_owners(saved.plan, saved.reads)
     return [
-        f"## Scores\n\n{table}\n\nThe best epoch was chosen on these rows.",
+        f"## Scores\n\n{table}{'' if which == 'final' else CHOSEN}",
         "## Data\n\n" + "\n".join(files),
         f"## Plan\n\nThe network of the run; tasks in one box share a copy.\n\n```\n{drawing}\n```",
         f"## Cost\n\n{_cost(run)}",
