@@ -84,6 +84,18 @@ def test_what_is_wrong_with_standard_input_is_said_of_standard_input(predict, co
 
 
 @pytest.mark.parametrize(
+    ("columns", "nearest"),
+    [
+        ("left,b", "; nearest is same: the file lacks right"),
+        ("a,sentense", "; nearest is mood: the file lacks sentence (did you mean 'sentense'?)"),
+        ("a,b", "alike reads left, right"),
+    ],
+)
+def test_a_file_that_fits_no_task_is_told_the_nearest(predict, columns, nearest):
+    assert predict(f"{columns}\n1,2\n".encode()).err.endswith(f"{nearest}\n")
+
+
+@pytest.mark.parametrize(
     "content",
     [
         '{"id": "a", "sentence": "x y"}\n',
