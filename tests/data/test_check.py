@@ -5,6 +5,7 @@ import pytest
 
 from cotrunk.data.reading.check import check
 from cotrunk.data.reading.examples import Source
+from cotrunk.data.reading.splits import HeldOut, Part, fingerprint
 from cotrunk.errors import UserError
 from cotrunk.kinds.classes import Classes
 from cotrunk.kinds.score import Scores
@@ -34,6 +35,16 @@ def test_rows_labels_and_losses_are_counted(tmp_path):
     assert report.dropped_messages[0].startswith(f"{source.path}:5:3 (label)")
     assert report.labels == {"0": 1, "1": 0, "2": 2}
     assert (report.mean, report.sd) == (None, None)
+
+
+def test_rows_that_belong_to_no_split_of_a_divided_file_are_counted_once(tmp_path):
+    rows = ["1\tx\t0", "2\ty\t2", "3\tz\t9", "4\tw\t"]
+    whole = one(tmp_path, "train", rows, skip_bad_rows=True, sparse_labels=True)
+    held = HeldOut(dev=frozenset([fingerprint("y")]))
+    parts = {s: dataclasses.replace(whole, part=Part(s, held)) for s in ("train", "dev")}
+    splits = check(STARS, parts).splits
+    assert [(s.rows, s.dropped, s.unlabelled) for s in splits.values()] == [(1, 1, 1), (1, 0, 0)]
+    assert splits["dev"].dropped_messages == ()
 
 
 def test_scores_have_ten_bins_mean_and_sd(tmp_path):

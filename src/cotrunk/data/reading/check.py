@@ -26,7 +26,8 @@ class SplitReport:
     """Rows are compared by text, ignoring case, blanks and the order of a pair.
 
     ``duplicate_rows`` repeat an earlier row, ``conflicting_texts`` occur with different labels, and
-    ``rows_in_train`` have the texts of a train row (None: there is no train split).
+    ``rows_in_train`` have the texts of a train row (None: there is no train split). Bad rows and
+    rows without a label of a file that is divided into splits count in ``train`` only.
     """
 
     rows: int
@@ -128,11 +129,12 @@ def _report(files: Sequence[Rows], columns: _Columns, *, compared: bool) -> Spli
     labelled = all(rows.source.label is not None for rows in files)
     labels = files[0].task.labels
     moments = labels.moments(columns.targets) if labelled else {}
+    own = [rows for rows in files if rows.source.part is None or rows.source.part.split == TRAIN]
     return SplitReport(
         rows=len(columns.texts),
-        dropped=sum(rows.dropped_count for rows in files),
-        dropped_messages=tuple(line for rows in files for line in rows.dropped),
-        unlabelled=sum(rows.unlabelled for rows in files),
+        dropped=sum(rows.dropped_count for rows in own),
+        dropped_messages=tuple(line for rows in own for line in rows.dropped),
+        unlabelled=sum(rows.unlabelled for rows in own),
         labels=labels.histogram(columns.targets) if labelled else {},
         mean=moments.get("mean"),
         sd=moments.get("sd"),
