@@ -251,8 +251,9 @@ def test_compare_refuses(cotrunk, several_runs, monkeypatch, options, finding):
 
 def test_the_table_has_scores_differences_and_costs(cotrunk, several_runs, shared):
     shown = cotrunk("compare", shared, several_runs / "apart").out
-    for word in [*TASKS, "official", "TM defined", "TM printed", "parameters", "train CPU s"]:
+    for word in [*TASKS, "official", "TM (baseline = 1)", "TM (as MOPS prints it)", "train CPU s"]:
         assert word in shown
+    assert "official: the mean over tasks, in which a correlation r counts as (r + 1) / 2" in shown
     assert "against the baseline" in shown
     assert "and 1 more seed (baseline)" in shown
 

@@ -289,6 +289,9 @@ def class_metrics(classes: int) -> dict[str, Metric]:
     }
 
 
+OFFICIAL = "the mean over tasks, in which a correlation r counts as (r + 1) / 2"
+
+
 def overall(scores: Mapping[str, Score]) -> dict[str, float]:
     """``official`` maps a correlation r to (r + 1) / 2 first; ``mean`` and ``sum`` do not."""
     counted = [score for score in scores.values() if score.unit is not None]

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cotrunk.kinds.metrics import OFFICIAL
 from cotrunk.study.definition import Table
 from cotrunk.study.measures import shown_number, shown_spread
 from cotrunk.study.records import RunRecord
@@ -73,6 +74,12 @@ def filled(table: Table, groups: Mapping[str, Sequence[RunRecord]]) -> Filled:
         ]
         lines.append(Line(row.name, len(runs), tuple(cells)))
     return Filled(table.title, tuple(table.columns), tuple(lines))
+
+
+def footnotes(tables: Sequence[Filled]) -> list[str]:
+    """What a column means whose name does not say it."""
+    shown = {column for made in tables for column in made.columns}
+    return [f"official: {OFFICIAL}"] if "official" in shown else []
 
 
 def spelled(value: float, column: str) -> str:

@@ -1,7 +1,7 @@
 """The part of a report page that only a study has: the report's tables and the verdicts."""
 
 from cotrunk.study.claims import evidence
-from cotrunk.study.layout import Filled, both
+from cotrunk.study.layout import Filled, both, footnotes
 from cotrunk.study.report.parts import Cell, Section, Table
 from cotrunk.study.study import Outcome
 
@@ -22,7 +22,12 @@ def sections_of(outcome: Outcome) -> list[Section]:
     tables = Section(
         id="printed",
         title="Tables of the report" if has_printed else "All plans",
-        text=[printed if has_printed else means, *outcome.study.notes, *_skipped(outcome)],
+        text=[
+            printed if has_printed else means,
+            *footnotes(outcome.tables),
+            *outcome.study.notes,
+            *_skipped(outcome),
+        ],
         tables=[_table(made) for made in outcome.tables],
     )
     return [claims, tables] if outcome.judged else [tables]

@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Any
 
 from cotrunk.formats import score_text, signed_text
-from cotrunk.kinds.metrics import scored_on
+from cotrunk.kinds.metrics import OFFICIAL, scored_on
 from cotrunk.study.comparison import ComparedGroup, Comparison, TaskDifference
 from cotrunk.study.records import OVERALL, RunRecord
 from cotrunk.study.statistics.difference import Difference, Mean
@@ -79,7 +79,7 @@ def table_of(comparison: Comparison) -> Table:
             rest = [""] * (len(rows[-1]) - 2 - len(differences))
             rows.append(["", "against the baseline", *differences, *rest])
     cost = len(columns)
-    columns += ["TM defined", "TM printed", *(cost.name for cost in costs)]
+    columns += ["TM (baseline = 1)", "TM (as MOPS prints it)", *(cost.name for cost in costs)]
     return Table(columns, rows, _notes(comparison), cost)
 
 
@@ -178,8 +178,9 @@ def _notes(comparison: Comparison) -> list[str]:
         f"score{between} [95 % interval]; p of differences is corrected by Holm's method",
         f"equivalent: shown to differ by less than {comparison.margin:g}; "
         "undecided: the dev rows and seeds cannot tell",
-        "TM: mean score (defined: relative to the baseline's) divided by time and memory relative "
-        "to the baseline's",
+        f"official: {OFFICIAL}",
+        "TM: mean score divided by training time and memory, all relative to the baseline; as MOPS "
+        "prints it, the score itself is not relative",
         *_transfer_notes(comparison),
     ]
     return [

@@ -5,7 +5,7 @@ from typing import Any
 
 from cotrunk.cli.terminal.output import duration, out, table
 from cotrunk.study.claims import evidence
-from cotrunk.study.layout import Filled, both
+from cotrunk.study.layout import Filled, both, footnotes
 from cotrunk.study.study import Outcome
 
 WIDEST = len("not testable here")
@@ -22,7 +22,7 @@ def show(outcome: Outcome) -> None:
         for line in evidence(judged):
             out().print(f"{'':<{WIDEST}}      {line}")
     out().print()
-    for note in outcome.study.notes:
+    for note in (*footnotes(outcome.tables), *outcome.study.notes):
         out().print(f"note: {note}")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from cotrunk.cli.terminal.output import megabytes, out, table
 from cotrunk.errors import plural
 from cotrunk.formats import score_text, score_with_interval, signed_text
-from cotrunk.kinds.metrics import scored_on
+from cotrunk.kinds.metrics import OFFICIAL, scored_on
 from cotrunk.kinds.task import Task
 from cotrunk.kinds.threshold import threshold_line
 from cotrunk.model.sharing.drawn import draw_owners
@@ -38,11 +38,18 @@ def show_scores(title: str, document: Document) -> None:
     made = table(title, SCORE_COLUMNS, rows)
     made.columns[1].justify = "left"
     out().print(made)
+    _explain_official(document["overall"])
     for task, s in document["scores"].items():
         if found := threshold_line(s.get("thresholds", {})):
             out().print(f"{task}: {found}")
         if (masked := s.get("masked_tokens")) is not None:  # runs of older versions have none
             out().print(f"{task}: scored on {scored_on(s['rows'], masked)}")
+
+
+def _explain_official(overall: Mapping[str, float | None]) -> None:
+    """Say why the overall scores differ, if they do."""
+    if len(set(map(score_text, overall.values()))) > 1:
+        out().print(f"official: {OFFICIAL}")
 
 
 def network_line(network: Document) -> str:
@@ -91,6 +98,7 @@ def show_int8(title: str, document: Document) -> None:
     ratio = f"{int8['times_less']:.2f} times faster" if enough else "too few rows for a ratio"
     out().print(f"CPU seconds: int8 {now:.1f}, float32 {spent:.1f} ({ratio})")
     out().print("changed: share of answers that differ (scores: mean absolute difference)")
+    _explain_official(document["overall"])
 
 
 def show_worst(worst: Mapping[str, Sequence[Document]]) -> None:

@@ -3,6 +3,7 @@
 import math
 from statistics import fmean
 
+from cotrunk.kinds.metrics import OFFICIAL
 from cotrunk.study.comparison import Comparison
 from cotrunk.study.report import formats
 from cotrunk.study.report.charts.scores import intervals
@@ -51,6 +52,8 @@ def _text(subject: Subject) -> list[str]:
             "Where a plan has several seeds, its score is their mean, and the interval covers "
             "seeds and dev rows together; ± is the standard deviation between seeds."
         )
+    if subject.same_tasks:
+        lines.append(f"Overall is {OFFICIAL}; the plain mean takes scores as they are.")
     return lines
 
 
