@@ -215,7 +215,9 @@ def test_a_broken_run_is_shown_and_the_rest_goes_on(cotrunk, several_runs, tmp_p
     (broken,) = said.document["broken"]
     assert broken["run"] == str(folder / "shared/1")
     assert "has no run.json" in broken["why"]
-    assert "broken: " in cotrunk("compare", folder).out
+    shown = cotrunk("compare", folder)
+    assert shown.err.startswith(f"warning: {folder / 'shared/1'} is left out: ")
+    assert "has no run.json" not in shown.out
     assert "has no run.json" in cotrunk("compare", folder, "--format", "markdown").out
 
 

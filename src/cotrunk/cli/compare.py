@@ -4,7 +4,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from cotrunk.cli.outputs import refuse_bad_target
-from cotrunk.cli.terminal.output import Document, out, say, table, to_json
+from cotrunk.cli.terminal.output import Document, out, say, table, to_json, warn_left_out
 from cotrunk.errors import UserError
 from cotrunk.files import write_whole
 from cotrunk.study.compare import compare as compare_runs
@@ -29,6 +29,7 @@ def compare(arguments: Namespace) -> Document:
         baseline=Path(arguments.baseline) if arguments.baseline else None,
         margin=arguments.margin,
     )
+    warn_left_out(compared.broken)
     if arguments.output:
         text = _text(compared, form)
         write_whole(Path(arguments.output), text.encode())

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cotrunk.cli.outputs import refuse_bad_target
-from cotrunk.cli.terminal.output import Document, out, say
+from cotrunk.cli.terminal.output import Document, out, say, warn_left_out
 from cotrunk.errors import UserError
-from cotrunk.study.records import find_runs, read_runs
+from cotrunk.study.records import find_runs, read_runs, without_scores
 
 if TYPE_CHECKING:
     from cotrunk.study.report.page import Written
@@ -59,8 +59,7 @@ def write(
 
         comparison = compare(runs, baseline=baseline)
     records, broken = read_runs(find_runs([*runs, *([baseline] if baseline else [])]))
-    for run in broken:
-        say(f"warning: {run.path} is left out: {run.why}")
+    warn_left_out([*broken, *without_scores(records)])
     written = write_report(records, broken, comparison, page, title=title, svg=svg, png=png)
     return {
         "report": str(written.page),

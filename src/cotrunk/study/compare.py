@@ -17,8 +17,8 @@ from cotrunk.study.records import (
     RunRecord,
     find_runs,
     group_runs,
-    no_scores,
     read_runs,
+    without_scores,
 )
 from cotrunk.study.same_rows import Scored, not_testable, refuse_other_rows
 from cotrunk.study.statistics.difference import mean_over_seeds, seeds_and_rows
@@ -50,7 +50,7 @@ def compare(
     if not (first or runs):
         raise UserError("no runs to compare; name at least one run or folder of runs")
     records, broken = read_runs(find_runs([*first, *runs]), kinds=kinds)
-    broken += [Broken(record.path, no_scores(record)) for record in records if not record.tasks]
+    broken += without_scores(records)
     records = [record for record in records if record.tasks]
     if not records:
         raise UserError(*(f"{run.path}: {run.why}" for run in broken))

@@ -146,8 +146,12 @@ def _is_run(folder: Path) -> bool:
     return (folder / "run.json").is_file() or (folder / "checkpoints").is_dir()
 
 
-def no_scores(record: RunRecord) -> str:
-    """Why a run that was read cannot be compared."""
+def without_scores(records: Sequence[RunRecord]) -> list[Broken]:
+    """The runs that were read but cannot be compared, because they were not evaluated."""
+    return [Broken(record.path, _no_scores(record)) for record in records if not record.tasks]
+
+
+def _no_scores(record: RunRecord) -> str:
     why = "has no dev scores"
     return f"{why} yet: it is running" if record.state == "running" else f"{why}: never evaluated"
 

@@ -14,12 +14,12 @@ class ShownComparison(Comparison):
     def __repr__(self) -> str:
         found = table_of(self)
         scores, costs = _parts(found)
-        return "\n\n".join([text_table(*scores), text_table(*costs), *found.notes])
+        return "\n\n".join([text_table(*scores), text_table(*costs), *found.footnotes])
 
     def _repr_html_(self) -> str:
         found = table_of(self)
         scores, costs = _parts(found)
-        notes = html_table(["notes"], [[note] for note in found.notes]) if found.notes else ""
+        notes = html_table(["notes"], [[note] for note in found.footnotes])
         return html_table(*scores) + html_table(*costs) + notes
 
 

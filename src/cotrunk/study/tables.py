@@ -22,13 +22,20 @@ LISTED_CHOICES = 3
 class Table:
     """Text for people. Under each group's scores is a row with its differences.
 
-    Columns from ``cost`` on are about cost, not about scores.
+    Columns from ``cost`` on are about cost, not about scores. ``broken`` has a line for each run
+    that is left out.
     """
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     notes: Sequence[str]
+    broken: Sequence[str]
     cost: int
+
+    @property
+    def footnotes(self) -> list[str]:
+        """All that a reader must know who sees nothing but the table."""
+        return [*self.notes, *self.broken]
 
 
 @dataclass(frozen=True)
@@ -80,7 +87,8 @@ def table_of(comparison: Comparison) -> Table:
             rows.append(["", "against the baseline", *differences, *rest])
     cost = len(columns)
     columns += ["TM (baseline = 1)", "TM (as MOPS prints it)", *(cost.name for cost in costs)]
-    return Table(columns, rows, _notes(comparison), cost)
+    broken = [f"broken: {run.path}: {run.why}" for run in comparison.broken]
+    return Table(columns, rows, _notes(comparison), broken, cost)
 
 
 TRANSFER_COLUMNS = [
@@ -173,7 +181,7 @@ def _notes(comparison: Comparison) -> list[str]:
     )
     seeds = any(len(group.runs) > 1 for group in comparison.groups)
     between = " ± standard deviation over seeds" if seeds else ""
-    notes = [
+    return [
         "; ".join(metrics),
         f"score{between} [95 % interval]; p of differences is corrected by Holm's method",
         f"equivalent: shown to differ by less than {comparison.margin:g}; "
@@ -182,11 +190,7 @@ def _notes(comparison: Comparison) -> list[str]:
         "TM: mean score divided by training time and memory, all relative to the baseline; as MOPS "
         "prints it, the score itself is not relative",
         *_transfer_notes(comparison),
-    ]
-    return [
-        *notes,
         *comparison.notes,
-        *(f"broken: {run.path}: {run.why}" for run in comparison.broken),
     ]
 
 
@@ -206,7 +210,7 @@ def to_markdown(comparison: Comparison) -> str:
     table, transfer = table_of(comparison), transfer_rows(comparison)
     lines = _markdown(table.columns, table.rows)
     more = ["", *_markdown(TRANSFER_COLUMNS, transfer)] if transfer else []
-    return "\n".join([*lines, *more, "", *(f"- {note}" for note in table.notes)]) + "\n"
+    return "\n".join([*lines, *more, "", *(f"- {note}" for note in table.footnotes)]) + "\n"
 
 
 def _markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
@@ -227,7 +231,7 @@ ESCAPES = {
 def to_latex(comparison: Comparison) -> str:
     """Tabulars of the booktabs package; the notes are comments."""
     table, transfer = table_of(comparison), transfer_rows(comparison)
-    notes = [f"% {note}" for note in table.notes]
+    notes = [f"% {note}" for note in table.footnotes]
     more = ["", *_latex(TRANSFER_COLUMNS, transfer)] if transfer else []
     return "\n".join([*notes, *_latex(table.columns, table.rows), *more]) + "\n"
 

@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from rich.console import Console
 from rich.table import Table
@@ -13,6 +13,9 @@ from rich.text import Text
 from cotrunk.cli.terminal.streams import IgnoreBrokenPipe
 from cotrunk.errors import printable
 from cotrunk.files import without_nan
+
+if TYPE_CHECKING:
+    from cotrunk.study.records import Broken
 
 Document = dict[str, Any]
 WIDEST = 1000
@@ -58,6 +61,11 @@ def note_unfinished(folder: Path, which: str) -> None:
 
     if note := unfinished(folder, which):
         say(f"note: {note}")
+
+
+def warn_left_out(runs: Iterable["Broken"]) -> None:
+    for run in runs:
+        say(f"warning: {run.path} is left out: {run.why}")
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:

@@ -7,7 +7,7 @@ from pathlib import Path
 from cotrunk.errors import UserError, plural
 from cotrunk.study.compare import compare_groups
 from cotrunk.study.comparison import Comparison
-from cotrunk.study.records import Broken, RunGroup, RunRecord, group_runs, no_scores
+from cotrunk.study.records import Broken, RunGroup, RunRecord, group_runs, without_scores
 from cotrunk.study.report import formats
 from cotrunk.study.report.export import write_charts
 from cotrunk.study.report.html import write_page
@@ -68,7 +68,7 @@ def report_on(
     before those about the runs.
     """
     scored = [record for record in records if record.tasks]
-    left_out = [*broken, *(Broken(r.path, no_scores(r)) for r in records if not r.tasks)]
+    left_out = [*broken, *without_scores(records)]
     if not scored:
         raise UserError(*(f"{each.path}: {each.why}" for each in left_out))
     groups = [g.group for g in comparison.groups] if comparison else group_runs(scored)
