@@ -10,6 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from cotrunk.errors import UserError, did_you_mean
 
 FOLDER = Path(__file__).parent / "studies"
+SHARING = "sharing"
+"""The study that is made from a user's config, so it has no file."""
 Budget = Literal["quick", "full"]
 BUDGETS: tuple[Budget, ...] = ("quick", "full")
 Names = str | list[str]
@@ -137,7 +139,7 @@ def read_study(name: str, budget: Budget, *, with_data: bool = False) -> Study:
     path = Path(name)
     if path.suffix != ".toml":
         if name not in names():
-            known = [*names(), "sharing"]
+            known = [*names(), SHARING]
             hint = did_you_mean(name, known) or f"; the studies are {', '.join(known)}"
             raise UserError(f"study {name}: no such study{hint}")
         path = FOLDER / f"{name}.toml"

@@ -12,7 +12,16 @@ from cotrunk.build.presets import layers_of
 from cotrunk.build.trial import Base, config_base
 from cotrunk.errors import UserError, plural
 from cotrunk.learn.combine import compares_tasks
-from cotrunk.study.definition import Budget, BudgetPart, Claim, Row, Study, SweepPart, Table
+from cotrunk.study.definition import (
+    SHARING,
+    Budget,
+    BudgetPart,
+    Claim,
+    Row,
+    Study,
+    SweepPart,
+    Table,
+)
 from cotrunk.study.measures import score_of, shown_number
 from cotrunk.study.records import RunRecord, TaskRecord
 from cotrunk.study.statistics.difference import Difference, seeds_and_rows
@@ -43,7 +52,7 @@ def sharing_study(config: Path, budget: Budget, *, weights: str | None = None) -
     plans = [*depths, *grouped]
     short = budget == "quick" and not base.raw.get("stages")
     return Study(
-        name="sharing",
+        name=SHARING,
         folder=config.parent,
         title=f"How much should {', '.join(tasks)} share?",
         report=f"{config}, {layers} layers",
