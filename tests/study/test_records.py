@@ -166,7 +166,7 @@ BREAKING = {
         lambda run: (run / "run.json").write_bytes((run / "run.json").read_bytes()[:99]),
         "is not JSON",
     ),
-    "another JSON": (lambda run: (run / "run.json").write_text("[]"), "has no settings"),
+    "another JSON": (lambda run: (run / "run.json").write_text("[]"), "it has no settings"),
     "an old run": (
         lambda run: (run / "run.json").write_text('{"settings": {}}'),
         "older version",

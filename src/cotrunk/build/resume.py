@@ -29,14 +29,6 @@ SET = spelled(command="--set", python="override")
 OTHER_WEIGHTS = "encoder.weights: the files have changed"
 
 
-def refuse_foreign(folder: RunFolder) -> None:
-    found = folder.read_document("run")
-    if not (isinstance(found, dict) and "settings" in found):
-        raise UserError(
-            f"{folder.settings} was not written by `cotrunk train`; give another folder"
-        )
-
-
 def resumed(run: Run, before: object, *, force: bool) -> tuple[Run, Checkpoint | None]:
     """The run to continue, and the checkpoint to start from; ``before`` is its run.json.
 

@@ -9,7 +9,7 @@ from warnings import warn
 from cotrunk.build.checks import read_checked
 from cotrunk.build.extensions import NO_EXTENSIONS, Extensions
 from cotrunk.build.prepare import prepare
-from cotrunk.build.resume import refuse_foreign, resumed
+from cotrunk.build.resume import resumed
 from cotrunk.build.trained_model import TrainedModel, load_trained
 from cotrunk.config.settings import Settings
 from cotrunk.errors import UserError, option
@@ -132,7 +132,7 @@ def train_settings(
     refuse_force_alone(force=force, resume=resume)
     resumes = resume and RunFolder(out).settings.exists()
     if resumes:
-        refuse_foreign(RunFolder(out))
+        RunFolder(out).read_record()  # a foreign file is refused before any work is done
     else:
         RunFolder.refuse_taken(out)
 
@@ -149,7 +149,7 @@ def train_settings(
     if resumes:
         with RunFolder(out).lock():
             RunFolder(out).create_logs()
-            before = RunFolder(out).read_document("run")
+            before = RunFolder(out).read_record()
             run, start = resumed(ready(), before, force=force)
             yield _started(run, start, _resume_note(run, start), resumed=True)
             yield from _tracked(settings, base, run, start)

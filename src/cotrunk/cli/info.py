@@ -7,7 +7,6 @@ from cotrunk.cli.terminal import tables
 from cotrunk.cli.terminal.output import Document
 from cotrunk.config.check import check_settings
 from cotrunk.config.settings import Settings
-from cotrunk.errors import UserError
 from cotrunk.runs.cost import read_cost
 from cotrunk.runs.evaluation import read_evaluation
 from cotrunk.runs.folder import RunFolder
@@ -25,7 +24,7 @@ def info(arguments: Namespace) -> Document:
         "sharing": settings.sharing.model_dump(exclude_defaults=True),
         "tasks": {name: part.kind for name, part in settings.tasks.items()},
         "steps": len(steps),
-        "finished": run.final.is_dir(),
+        "finished": run.is_finished,
         "checkpoints": sorted(path.name for path in run.checkpoints.glob("step-*[0-9]")),
         "best_step": kept.step if kept else None,
         "scores": {task: kept.scores[task] for task in settings.tasks} if kept else {},
@@ -41,12 +40,9 @@ def info(arguments: Namespace) -> Document:
 
 def _parameters(run: RunFolder) -> dict[str, int | None]:
     """None for runs of older versions, which do not record them."""
-    found = run.read_document("run").get("parameters", {})
+    found = run.read_record().get("parameters", {})
     return {"parameters": found.get("total"), "trained_parameters": found.get("trained")}
 
 
 def settings_of(run: RunFolder) -> Settings:
-    record = run.read_document("run")
-    if not isinstance(record, dict) or not isinstance(record.get("settings"), dict):
-        raise UserError(f"{run.settings}: has no settings: it was not written by `cotrunk train`")
-    return check_settings(record["settings"], place=str(run.settings))
+    return check_settings(run.read_record()["settings"], place=str(run.settings))

@@ -185,6 +185,15 @@ class RunFolder:
         except (ValueError, RecursionError) as error:
             raise UserError(f"{file} is not JSON: {error}; restore it from a backup") from error
 
+    def read_record(self) -> dict[str, Any]:
+        """run.json, which has at least the settings of the run."""
+        record = self.read_document("run")
+        if not isinstance(record, dict) or not isinstance(record.get("settings"), dict):
+            raise UserError(
+                f"{self.settings} was not written by `cotrunk train`: it has no settings"
+            )
+        return record
+
     def _document(self, name: str) -> Path:
         if not re.fullmatch(r"[a-z0-9_-]+", name):
             raise ValueError(f"document {name!r}: must be a name like 'run', without .json")

@@ -185,9 +185,7 @@ def read_run(path: Path, *, kinds: Kinds = KINDS) -> RunRecord:
 
 
 def _read(run: RunFolder, kinds: Kinds) -> RunRecord:
-    record = run.read_document("run")
-    if not isinstance(record, dict) or not isinstance(record.get("settings"), dict):
-        raise UserError(f"{run.settings}: has no settings: it was not written by `cotrunk train`")
+    record = run.read_record()
     if "parameters" not in record:
         raise UserError(f"{run.path}: was trained by an older version of cotrunk; train it again")
     history, best = run.read_metrics(), read_evaluation(run.best)
