@@ -7,11 +7,10 @@ from pathlib import Path
 from cotrunk.cli.outputs import refuse_inside_run
 from cotrunk.cli.terminal.output import Document, out, say, table
 from cotrunk.cli.terminal.signals import terminable
-from cotrunk.cli.trained import chosen_tasks, load_run
+from cotrunk.cli.trained import answering_tasks, load_run
 from cotrunk.errors import UserError
 from cotrunk.export.export import Exported, Request, export
 from cotrunk.export.peers import refuse_missing
-from cotrunk.infer.model import Model
 
 
 def export_run(arguments: Namespace) -> Document:
@@ -27,7 +26,7 @@ def export_run(arguments: Namespace) -> Document:
         run=Path(arguments.folder),
         which=arguments.which,
         to=arguments.to,
-        tasks=_tasks(arguments, model),
+        tasks=answering_tasks(arguments, model),
         folder=folder,
         int8=arguments.int8,
         keep_lora=arguments.keep_lora,
@@ -39,19 +38,6 @@ def export_run(arguments: Namespace) -> Document:
         _show(found)
     say(f"wrote {folder}")
     return {"to": request.to, "folder": str(folder), "tasks": {e.task: _entry(e) for e in found}}
-
-
-def _tasks(arguments: Namespace, model: Model) -> list[str]:
-    """The tasks of --task, or else all that make predictions."""
-    chosen = chosen_tasks(arguments.task, list(model.network.tasks))
-    if arguments.task:
-        return chosen
-    answering = [name for name in chosen if model.network.tasks[name].labels.can_answer]
-    for name in (name for name in chosen if name not in answering):
-        say(f"note: {name} is skipped: it is only for training")
-    if not answering:
-        raise UserError(f"{arguments.folder}: none of the run's tasks makes predictions")
-    return answering
 
 
 def _refuse_bad_folder(folder: Path) -> None:

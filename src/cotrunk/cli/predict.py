@@ -18,7 +18,7 @@ from cotrunk.cli.outputs import refuse_bad_target
 from cotrunk.cli.terminal import progress
 from cotrunk.cli.terminal.output import Document, say
 from cotrunk.cli.terminal.signals import terminable
-from cotrunk.cli.trained import chosen_tasks, load_run, refuse_encoding
+from cotrunk.cli.trained import answering_tasks, load_run, refuse_encoding
 from cotrunk.data.reading.examples import Rows, Source
 from cotrunk.data.reading.files import BOM
 from cotrunk.data.reading.mixed import columns_in, is_mixed, rows_without_texts
@@ -54,7 +54,7 @@ def predict(arguments: Namespace) -> Document:
     predictor = Predictor(model)
     with as_file(arguments.file) as path, naming_the_option():
         sources = _sources(arguments, model, path)
-        names = _usable_tasks(arguments, model, sources)
+        names = _usable_tasks(arguments, answering_tasks(arguments, model), sources)
         unanswered = _unanswered(sources)
         tasks = [model.network.tasks[name] for name in names]
         targets = _targets(arguments, tasks, model)
@@ -168,17 +168,10 @@ def _sources(arguments: Namespace, model: Model, path: Path) -> dict[str, Source
     return found
 
 
-def _usable_tasks(arguments: Namespace, model: Model, sources: Mapping[str, Source]) -> list[str]:
-    """The tasks of --task, else all tasks whose columns the file has."""
-    chosen = chosen_tasks(arguments.task, list(model.network.tasks))
-    silent = [name for name in chosen if name not in sources]
-    if arguments.task and silent:
-        raise UserError(f"--task {silent[0]}: is only for training and makes no predictions")
-    for name in silent:
-        say(f"note: {name} is skipped: it is only for training")
-    chosen = [name for name in chosen if name not in silent]
-    if not chosen:
-        raise UserError(f"{arguments.folder}: none of the run's tasks makes predictions")
+def _usable_tasks(
+    arguments: Namespace, chosen: list[str], sources: Mapping[str, Source]
+) -> list[str]:
+    """The chosen tasks whose columns the file has; with --task it must have all of them."""
     if arguments.task and not any(map(is_mixed, sources.values())):
         return chosen  # reading the file reports a missing column
     place = name_of(arguments.file)
