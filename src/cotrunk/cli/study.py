@@ -10,7 +10,7 @@ from cotrunk import __version__
 from cotrunk.cli.report import report_writer
 from cotrunk.cli.sweep import run_watched
 from cotrunk.cli.terminal import studies
-from cotrunk.cli.terminal.output import Document, out, print_json, say, table
+from cotrunk.cli.terminal.output import Document, Failed, out, say, table
 from cotrunk.cli.terminal.progress import counting
 from cotrunk.config.overrides import apply_changes
 from cotrunk.errors import UserError, plural
@@ -62,10 +62,9 @@ def study(arguments: Namespace) -> Document:
             out().print(sentence)
     say(f"wrote {folder / RESULTS}")
     if failed:
-        if arguments.json:
-            print_json(document)
-        more = "; repeat the command to retry"
-        raise RuntimeError(f"{plural(len(failed), 'trial')} failed, the first: {failed[0]}{more}")
+        trials = plural(len(failed), "trial")
+        say(f"error: {trials} failed, the first: {failed[0]}; repeat the command to retry")
+        return Failed(document)
     return document
 
 

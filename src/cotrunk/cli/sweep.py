@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cotrunk.cli.terminal import sweeps
-from cotrunk.cli.terminal.output import Document, print_json, say
+from cotrunk.cli.terminal.output import Document, Failed, say
 from cotrunk.cli.terminal.progress import counting
 from cotrunk.cli.terminal.signals import handling_signals, hangup, leave_at_once, say_at_once
 from cotrunk.errors import plural
@@ -32,12 +32,11 @@ def sweep(arguments: Namespace) -> Document:
         sweeps.show_trials(trials, prepared.spec)
     _say_what_is_left(prepared, trials)
     if failed := [trial for trial in trials if trial.state == "failed"]:
-        if arguments.json:
-            print_json(document)
-        raise RuntimeError(
-            f"{len(failed)} of {plural(len(trials), 'trial')} failed, the first: "
+        say(
+            f"error: {len(failed)} of {plural(len(trials), 'trial')} failed, the first: "
             f"{failed[0].run}: {failed[0].error}; repeat the command to retry"
         )
+        return Failed(document)
     return document
 
 
