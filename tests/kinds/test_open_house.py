@@ -229,7 +229,7 @@ def test_a_corpus_of_words_knows_the_first_token_of_each(tmp_path, workers):
     both = np.arange(2)
     assert [site.tolist() for site in corpus.sites(both)] == expected
     assert [target.tolist() for target in corpus.targets(both)] == [[0] * 4, [1]]
-    assert corpus.target_counts(both).tolist() == corpus.site_counts().tolist() == [4, 1]
+    assert corpus.site_counts().tolist() == [4, 1]
     assert json.dumps(expected[1]) == "[0]"
 
 

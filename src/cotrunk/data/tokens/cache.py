@@ -86,12 +86,6 @@ class Corpus:
             return list(self.target[first[:, None] + np.arange(self.width)])
         return _slices(self.target, self.target_offset, rows)
 
-    def target_counts(self, rows: np.ndarray) -> np.ndarray:
-        """The size of each row's target."""
-        if self.target_offset is None:
-            return np.full(len(rows), self.width)
-        return self.target_offset[rows + 1] - self.target_offset[rows]
-
     def sites(self, rows: np.ndarray) -> list[np.ndarray] | None:
         """The first token of each word of each row; None if texts are not lists of words."""
         if self.site is None or self.site_offset is None:
