@@ -222,6 +222,12 @@ def test_a_run_killed_on_this_machine_is_not_running(toy, tmp_path):
     assert read_run(tmp_path / "run").state == "stopped"
 
 
+def test_a_run_whose_lock_is_not_text_is_not_running(toy, tmp_path):
+    train_until(toy, tmp_path / "run", stop=2)
+    (tmp_path / "run" / ".lock").write_bytes(b"\xff")
+    assert read_run(tmp_path / "run").state == "stopped"
+
+
 def test_a_run_without_scores_can_be_read(toy, tmp_path):
     train_until(toy, tmp_path / "run", "train.evaluate=never", stop=3)
     record = read_run(tmp_path / "run")

@@ -146,7 +146,7 @@ class RunFolder:
     def is_running(self) -> bool:
         """A process on this machine is writing, or one on another machine wrote a minute ago."""
         try:
-            holder = (self.path / ".lock").read_text(encoding="utf-8")
+            holder = (self.path / ".lock").read_text(encoding="utf-8", errors="replace")
             written = self.timing.stat().st_mtime if self.timing.exists() else 0.0
         except OSError:
             return False
