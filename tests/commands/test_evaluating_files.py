@@ -110,6 +110,15 @@ def test_another_label_column_is_named_with_its_task(cotrunk, there, tmp_path):
     )
 
 
+def test_a_file_that_fits_no_task_is_told_the_nearest(cotrunk, there, tmp_path):
+    path = tmp_path / "misspelt.csv"
+    write_rows(path, ["sentense", "mood"], [["good", 1]])
+    said = cotrunk("evaluate", there / "apart", path)
+    assert (said.code, said.out) == (2, "")
+    nearest = "; nearest is mood: the file lacks sentence (did you mean 'sentense'?)\n"
+    assert said.err.endswith(nearest)
+
+
 def test_names_of_columns_that_are_not_utf8_are_refused_with_the_encoding(cotrunk, there, tmp_path):
     path = tmp_path / "latin.csv"
     path.write_text("sentence,humeur \xe9tat\ngood \xe9t\xe9,1\n", encoding="latin-1")

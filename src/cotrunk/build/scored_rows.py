@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cotrunk.build.corpora import corpora_of, read_corpora
-from cotrunk.build.labelled import FileReading, LabelledFile, reading_of
+from cotrunk.build.labelled import FileReading, LabelledFile, nearest_task, reading_of
 from cotrunk.data.reading.encodings import wrong_encoding
 from cotrunk.data.reading.examples import Source
 from cotrunk.data.tokens.cache import Corpus, load_or_hold_corpus
@@ -181,7 +181,9 @@ def _nothing_to_score(needed: Mapping[str, Sequence[str]], columns: Sequence[str
     wanted = "; ".join(f"{name} needs {', '.join(each)}" for name, each in needed.items())
     unlabelled = [name for name, each in needed.items() if set(each[:-1]) <= set(columns)]
     column = spelled(command=" --label COLUMN", python=", label='COLUMN'")
-    fix = f"; name its label column with {_asked(unlabelled[0])}{column}" if unlabelled else ""
+    fix = nearest_task(needed, columns) if needed else ""
+    if unlabelled:
+        fix = f"; name its label column with {_asked(unlabelled[0])}{column}"
     return f"the columns are {', '.join(columns)}, but {wanted or 'no task reads a file'}{fix}"
 
 

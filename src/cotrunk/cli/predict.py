@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
-from cotrunk.build.labelled import naming_the_option
+from cotrunk.build.labelled import naming_the_option, nearest_task
 from cotrunk.cli.minbert import course_targets, write_course_files
 from cotrunk.cli.outputs import refuse_bad_target
 from cotrunk.cli.terminal import progress
@@ -22,7 +22,7 @@ from cotrunk.cli.trained import answering_tasks, load_run, refuse_encoding
 from cotrunk.data.reading.examples import Rows, Source
 from cotrunk.data.reading.files import BOM
 from cotrunk.data.reading.mixed import columns_in, is_mixed, rows_without_texts
-from cotrunk.errors import UserError, did_you_mean, plural
+from cotrunk.errors import UserError, plural
 from cotrunk.files import whole_file
 from cotrunk.infer.int8 import to_int8
 from cotrunk.infer.model import Model
@@ -180,7 +180,7 @@ def _usable_tasks(
     if not usable:
         wanted = "; ".join(f"{name} reads {', '.join(sources[name].texts)}" for name in chosen)
         found = columns[chosen[0]]
-        nearest = _nearest_task({name: sources[name].texts for name in chosen}, found)
+        nearest = nearest_task({name: sources[name].texts for name in chosen}, found)
         raise UserError(f"{place}: the columns are {', '.join(found)}, but {wanted}{nearest}")
     for name in (name for name in chosen if name not in usable):
         missing = [text for text in sources[name].texts if text not in columns[name]]
@@ -188,27 +188,6 @@ def _usable_tasks(
             raise UserError(f"{place}: has no column {', '.join(missing)}, which {name} reads")
         say(f"note: {name} is skipped: {place} has no column {', '.join(missing)}")
     return usable
-
-
-def _nearest_task(wanted: Mapping[str, Sequence[str]], columns: Sequence[str]) -> str:
-    """The task that the file comes nearest to, and what it lacks; "" if it is near to none."""
-    missing = {
-        name: {text: did_you_mean(text, columns) for text in texts if text not in columns}
-        for name, texts in wanted.items()
-    }
-
-    def likeness(name: str) -> float:
-        unlike = sum(not hint for hint in missing[name].values())
-        return 1 - unlike / len(wanted[name])
-
-    name = max(wanted, key=likeness)
-    if not likeness(name):
-        return ""
-    lacking = [
-        f"{text} ({hint.removeprefix('; ')})" if hint else text
-        for text, hint in missing[name].items()
-    ]
-    return f"; nearest is {name}: the file lacks {', '.join(lacking)}"
 
 
 def _readers(predictor: Predictor, names: Sequence[str], sources: Mapping[str, Source]) -> Readers:
