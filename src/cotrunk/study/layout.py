@@ -77,7 +77,7 @@ def filled(table: Table, groups: Mapping[str, Sequence[RunRecord]]) -> Filled:
 
 
 def footnotes(tables: Sequence[Filled]) -> list[str]:
-    """What a column means whose name does not say it."""
+    """The meaning of columns whose names do not say it."""
     shown = {column for made in tables for column in made.columns}
     return [f"official: {OFFICIAL}"] if "official" in shown else []
 

@@ -27,7 +27,7 @@ def show(outcome: Outcome) -> None:
 
 
 def _show_table(made: Filled) -> None:
-    """The printed value stands in parentheses behind ours."""
+    """The printed value follows ours in parentheses."""
     rows = [
         [
             line.name,

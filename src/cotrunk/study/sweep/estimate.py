@@ -39,9 +39,9 @@ class Estimate:
 
 def process_seconds() -> float:
     """What each trial takes to start its process and import what it needs, timed just now."""
-    begun = time.monotonic()
+    start = time.monotonic()
     subprocess.run([sys.executable, "-c", IMPORTS, json.dumps(sys.path)], check=True)
-    return time.monotonic() - begun
+    return time.monotonic() - start
 
 
 def estimate(

@@ -48,7 +48,7 @@ class Trial:
 
 
 def read_trial(out: Path, planned: TrialSpec, asha: Asha | None) -> Trial:
-    """Without a scheduler, a trial that was stopped by one counts as ``started``: it goes on."""
+    """Without a scheduler, a trial that was stopped by one counts as ``started``: it is resumed."""
     run = RunFolder(out / planned.name)
     record = read_record(run)
     if run.is_finished:
