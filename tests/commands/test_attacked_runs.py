@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -63,12 +64,16 @@ def test_predictions_never_go_into_a_run_folder(toy, run):
     assert not (run / "new.jsonl").exists()
 
 
-def test_a_lost_best_network_is_made_again_as_it_was(toy, run):
+@pytest.mark.parametrize("how", ["damaged", "missing"])
+def test_a_lost_best_network_is_made_again_as_it_was(toy, run, how):
     saved = bytes_of(run / "best")
-    (run / "best" / "model.safetensors").write_bytes(b"damaged")
+    if how == "damaged":
+        (run / "best" / "model.safetensors").write_bytes(b"damaged")
+    else:
+        shutil.rmtree(run / "best")
     said = train(toy, "--resume")
     assert said.code == 0
-    assert "best is damaged: model.safetensors" in said.err
+    assert f"best is {how}" in said.err
     assert bytes_of(run / "best") == saved
     assert cotrunk(toy.parent, "verify", run).code == 0
 
