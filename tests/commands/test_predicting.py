@@ -1,5 +1,7 @@
 """predict: which rows and tasks are answered, in which format, and what is refused."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -63,6 +65,33 @@ def test_predict_writes_the_format_that_the_name_asks_for(cotrunk, run, ending):
     assert lines[0].startswith(first)
     assert len(lines) == 24 + (ending != "jsonl")
     assert {path.name for path in Path().glob("out*")} == {f"out.{ending}"}
+
+
+MEASURED = """
+import re, sys
+from cotrunk.cli.main import main
+assert main(sys.argv[1:]) == 0
+print(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
+"""
+
+
+def megabytes_to_predict(run: Path, *, rows: int) -> float:
+    """The most memory that ``predict -o`` takes for rows whose ids have 20,000 characters."""
+    file, out = run.parent / "long.csv", run.parent / "out.csv"
+    with file.open("w") as stream:
+        stream.write("id,sentence\n")
+        stream.writelines(f"{number:020000},good\n" for number in range(rows))
+    asked = ["predict", str(run), str(file), "--task", "mood", "-o", str(out)]
+    measured = [sys.executable, "-c", MEASURED, *asked]
+    done = subprocess.run(measured, capture_output=True, text=True, check=True)
+    assert out.stat().st_size > rows * 20_000
+    return int(done.stdout) / 1024
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads Linux's /proc")
+def test_predict_does_not_hold_its_output_of_60_megabytes_in_memory(run):
+    assert megabytes_to_predict(run, rows=3000) - megabytes_to_predict(run, rows=10) < 50
 
 
 @pytest.mark.slow
