@@ -3,6 +3,7 @@
 import pytest
 from calling import TASKS
 
+from cotrunk.cli.terminal.tables import show_worst
 from toy import write_rows
 
 
@@ -105,6 +106,12 @@ def test_a_worst_row_is_shown_with_its_line_and_its_texts(cotrunk, run, toy):
     where = f"line {worst['line']}, id {worst['id']}"
     assert told.startswith(f"{where}: predicted {worst['prediction']}, gold ")
     assert [left.strip(), right.strip()] == worst["texts"]
+    assert '"error" is 1 - probability of the gold label' in shown
+
+
+def test_errors_are_explained_only_where_some_are_shown(capsys):
+    show_worst({"mood": []})
+    assert capsys.readouterr().out == "\nmood: no errors\n"
 
 
 @pytest.mark.slow

@@ -40,8 +40,12 @@ def test_a_task_that_one_run_has_is_answered_by_that_run(cotrunk, several_runs):
     alone = cotrunk("evaluate", apart, "--json").document["tasks"]["mood"]
     assert document["tasks"]["mood"] == alone | {"averaged": 1}
     shown = cotrunk("evaluate", pairs, apart, "--worst", "1", "--task", "same").out
-    assert "same: the mean of 2 runs" in shown
+    assert "predictions: the mean of 2 runs\n" in shown
     assert "same: largest errors" in shown
+    assert (
+        "predictions: the mean of 2 runs, except mood (1 run)\n"
+        in cotrunk("evaluate", pairs, apart).out
+    )
 
 
 def test_the_same_run_twice_is_one_run(cotrunk, several_runs):

@@ -1,7 +1,7 @@
 """``cotrunk evaluate``: scores of a trained run, or of several as one system, on labelled rows."""
 
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +26,7 @@ from cotrunk.cli.terminal.detail import show_detail
 from cotrunk.cli.terminal.output import Document, out, say
 from cotrunk.cli.trained import chosen_tasks, load_run
 from cotrunk.data.reading.files import KNOWN
-from cotrunk.errors import UserError
+from cotrunk.errors import UserError, plural
 from cotrunk.infer.ensemble import TaskOutputs, as_one_system
 from cotrunk.infer.forward import Live
 from cotrunk.infer.int8 import refuse_where_int8_cannot_run
@@ -162,13 +162,21 @@ def _show(document: Document, title: str) -> None:
     show(title, document | {"scores": document["tasks"]})
     for network in document["networks"]:
         out().print(tables.network_line(network))
-    for name, score in document["tasks"].items():
-        if score.get("averaged", 1) > 1:
-            out().print(f"{name}: the mean of {score['averaged']} runs")
+    if len(document["networks"]) > 1:
+        _show_averaged({name: score["averaged"] for name, score in document["tasks"].items()})
     if "detail" in document:
         show_detail(document["detail"])
     if "worst" in document:
         tables.show_worst(document["worst"])
+
+
+def _show_averaged(averaged: Mapping[str, int]) -> None:
+    """Of how many runs the predictions are the mean, and the tasks that fewer runs have."""
+    most = max(averaged.values())
+    if most > 1:
+        fewer = [f"{task} ({plural(n, 'run')})" for task, n in averaged.items() if n < most]
+        but = f", except {', '.join(fewer)}" if fewer else ""
+        out().print(f"predictions: the mean of {most} runs{but}")
 
 
 def _tasks_of(folders: Sequence[Path]) -> list[str]:

@@ -113,8 +113,10 @@ def show_worst(worst: Mapping[str, Sequence[Document]]) -> None:
             )
             for text in row["texts"]:
                 out().print(f"    {text}")
-    out().print("\nerror: 1 - probability of the gold label (scores: absolute difference)")
-    out().print("texts are shown as the model reads them")
+    if any(worst.values()):
+        meaning = "1 - probability of the gold label (scores: absolute difference)"
+        out().print(f'\n"error" is {meaning}')
+        out().print("texts are shown as the model reads them")
 
 
 def _short(label: str | float | list[str]) -> str:
