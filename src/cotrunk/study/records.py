@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from cotrunk.build.saved import saved_kinds
+from cotrunk.build.saved import encoder_plan, saved_kinds
 from cotrunk.errors import Errors, UserError, why_unreadable
 from cotrunk.kinds import KINDS, Kind
 from cotrunk.runs.checkpoint import CheckpointError, place_of, read_arrays, read_documents
@@ -59,6 +59,7 @@ class TaskRecord:
 class RunRecord:
     """A run folder. ``tasks`` and ``overall`` are those of its best network; empty if it has none.
 
+    ``settings`` name the plan of the encoder even if the config left it to the default.
     ``parameters`` are those of the network while it is trained. ``bytes``: the size on disk of the
     best weights, and of the newest checkpoint with the optimizer; None if there is none.
     """
@@ -191,9 +192,10 @@ def _read(run: RunFolder, kinds: Kinds) -> RunRecord:
     history, best = run.read_metrics(), read_evaluation(run.best)
     _refuse_damaged(run)
     overall = best.overall if best else {}
+    sharing = {**record["settings"]["sharing"], "encoder": encoder_plan(run, record)}
     return RunRecord(
         path=run.path,
-        settings=record["settings"],
+        settings={**record["settings"], "sharing": sharing},
         seed=record["settings"]["train"]["seed"],
         state="finished" if run.is_finished else "running" if run.is_running else "stopped",
         tasks=_tasks(run, best, record["settings"], kinds) if best else {},

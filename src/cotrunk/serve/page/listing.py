@@ -7,10 +7,9 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from cotrunk.build.saved import encoder_plan
 from cotrunk.errors import UserError, why_unreadable
 from cotrunk.files import read_regular
-from cotrunk.model.encoder.shape import shape_of_saved
-from cotrunk.model.weights.locate import local_shape
 from cotrunk.runs import lock
 from cotrunk.runs.checkpoint import MAX_DOCUMENT_BYTES
 from cotrunk.runs.folder import RunFolder
@@ -114,7 +113,7 @@ def _whole(run: RunFolder, name: str, state: str, version: str, changed: float) 
         state,
         version,
         changed,
-        plan=_plan(run, record),
+        plan=encoder_plan(run, record),
         weights=str(settings["encoder"]["weights"]),
         seed=int(settings["train"]["seed"]),
         parameters=int(record["parameters"]["total"]),
@@ -123,24 +122,6 @@ def _whole(run: RunFolder, name: str, state: str, version: str, changed: float) 
         scores={task: _number(found["score"]) for task, found in scores.items()},
         metrics={task: str(found["metric"]) for task, found in scores.items()},
     )
-
-
-def _plan(run: RunFolder, record: Mapping[str, Any]) -> str:
-    """How the tasks share the layers, as in ``sharing.encoder``; by default they share all."""
-    given = record["settings"]["sharing"]["encoder"]
-    return str(given) if given is not None else f"S{_layers(run, record) or ''}"
-
-
-def _layers(run: RunFolder, record: Mapping[str, Any]) -> int | None:
-    """The layers of the saved network, else of its pretrained weights; None if neither is here."""
-    for file in (run.best / "config.json", run.final / "config.json"):
-        if config := _json(file):
-            return shape_of_saved(config, str(file)).layers
-    try:
-        shape = local_shape(record["settings"]["encoder"]["weights"], base=Path(record["base"]))
-    except UserError:  # they were moved since
-        return None
-    return shape.layers if shape else None
 
 
 def _json(file: Path) -> Any:
