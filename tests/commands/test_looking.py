@@ -1,5 +1,7 @@
 """init, data check and info: what they show, what they write, what they refuse."""
 
+import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -103,7 +105,38 @@ def test_info_says_what_a_run_is_and_how_it_went(cotrunk, run):
     assert document["sharing"] == {"encoder": "S1 I1"}
     assert (document["steps"], document["finished"], document["best_step"]) == (3, True, 3)
     assert document["checkpoints"] == ["step-00000003"]
-    assert "encoder S1 I1" in cotrunk("info", run).out
+    shown = cotrunk("info", run).out.splitlines()
+    assert "sharing      encoder S1 I1" in shown
+    assert f"parameters   {document['parameters']:,}, all trained" in shown
+    assert not [line for line in shown if line.startswith("seconds per epoch")]  # 3 steps of 5
+
+
+def test_the_plan_of_an_encoder_is_called_the_same_if_the_config_leaves_it_out(
+    cotrunk, several_runs
+):
+    apart, shared = several_runs / "apart", Path("shared")
+    shutil.copytree(apart, shared)
+    record = json.loads((shared / "run.json").read_text())
+    record["settings"]["sharing"]["encoder"] = None
+    (shared / "run.json").write_text(json.dumps(record))
+    assert "sharing      encoder S2\n" in cotrunk("info", shared).out
+    assert "; encoder S2\n" in cotrunk("evaluate", shared).out
+    compared = cotrunk("compare", shared, apart, "--json").document
+    plans = [group["choices"]["sharing.encoder"] for group in compared["groups"]]
+    assert plans == ["S2", "I2"]
+
+
+@pytest.mark.slow
+def test_seconds_per_epoch_are_those_of_whole_epochs(cotrunk, toy):
+    assert cotrunk("train", toy, "--out", "whole").code == 0
+    assert cotrunk("train", toy, "--out", "cut", "--set", "train.max_steps=7").code == 0
+    for run in ("whole", "cut"):
+        epochs = cotrunk("info", run, "--json").document["epochs"]
+        assert len(epochs) == 2
+        counted = epochs if run == "whole" else epochs[:1]
+        mean = sum(counted) / len(counted)
+        (line,) = [x for x in cotrunk("info", run).out.splitlines() if "per epoch" in x]
+        assert float(line.split()[3]) == pytest.approx(mean, abs=0.06)
 
 
 @pytest.mark.slow

@@ -90,6 +90,7 @@ def test_sessions_add_up_and_epochs_are_counted_by_stage(clock, folder):
     cost = read_cost(folder)
     assert cost.seconds["train"] == 17.0
     assert list(cost.epochs) == [5.0, 9.0, 3.0]
+    assert list(cost.followed) == [5.0]
 
 
 def test_cpu_seconds_count_processes_that_have_ended():

@@ -3,10 +3,13 @@
 from argparse import Namespace
 from pathlib import Path
 
+from cotrunk.build.saved import encoder_plan
+from cotrunk.cli.damaged import with_advice
 from cotrunk.cli.terminal import tables
 from cotrunk.cli.terminal.output import Document
 from cotrunk.config.check import check_settings
 from cotrunk.config.settings import Settings
+from cotrunk.runs.checkpoint import CheckpointError
 from cotrunk.runs.cost import read_cost
 from cotrunk.runs.evaluation import read_evaluation
 from cotrunk.runs.folder import RunFolder
@@ -17,7 +20,12 @@ def info(arguments: Namespace) -> Document:
     run = RunFolder.open(Path(arguments.folder))
     settings = settings_of(run)
     steps = [entry for entry in run.read_metrics() if entry.get("event") == "step"]
-    kept = read_evaluation(run.best)
+    try:
+        kept = read_evaluation(run.best)
+    except CheckpointError as error:
+        by = f"cotrunk evaluate {run.path}"
+        raise with_advice(error, run.path, "best", by=by) from None
+    cost = read_cost(run)
     document: Document = {
         "run": str(run.path),
         "weights": settings.encoder.weights,
@@ -31,11 +39,24 @@ def info(arguments: Namespace) -> Document:
         "overall": {key: kept.overall[key] if kept else None for key in ("official", "mean")},
         **_parameters(run),
         "bytes": sizes(run),
-        **read_cost(run).document(),
+        **cost.document(),
     }
     if not arguments.json:
-        tables.show_info(document)
+        whole = cost.epochs if run.is_finished and not _may_stop(settings) else cost.followed
+        record = {**run.read_record(), "settings": settings.model_dump()}
+        sharing = {"encoder": encoder_plan(run, record)} | document["sharing"]
+        tables.show_info(document | {"sharing": sharing}, whole)
     return document
+
+
+def _may_stop(settings: Settings) -> bool:
+    """Whether training may end within an epoch."""
+    return any(
+        train.max_steps is not None
+        or train.max_seconds is not None
+        or train.early_stopping is not None
+        for train in settings.stages_of_training
+    )
 
 
 def _parameters(run: RunFolder) -> dict[str, int | None]:

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cotrunk.build.load import load_model
+from cotrunk.cli.damaged import with_advice
 from cotrunk.cli.terminal.output import note_unfinished, say
 from cotrunk.data.reading.encodings import wrong_encoding
 from cotrunk.errors import UserError, did_you_mean
 from cotrunk.infer.model import Model
-from cotrunk.runs.checkpoint import CheckpointError, damages
+from cotrunk.runs.checkpoint import CheckpointError
 
 
 def load_run(folder: Path, arguments: Namespace, *, device: str | None = None) -> Model:
@@ -18,11 +19,7 @@ def load_run(folder: Path, arguments: Namespace, *, device: str | None = None) -
     try:
         return load_model(folder, which=arguments.which, device=device)
     except CheckpointError as error:
-        other = "final" if arguments.which == "best" else "best"
-        # They may be hard links of the same files.
-        is_intact = (folder / other).is_dir() and not damages(folder / other)[1]
-        advice = f"try --which {other}, or train again" if is_intact else "train it again"
-        raise UserError(f"{error}; {advice}") from None
+        raise with_advice(error, folder, arguments.which) from None
 
 
 def chosen_tasks(names: Sequence[str], known: Sequence[str]) -> list[str]:

@@ -27,13 +27,15 @@ class Cost:
 
     ``seconds`` and ``cpu_seconds`` are by phase: ``prepare`` is reading, tokenising and loading,
     ``encode`` fills the cache of a frozen encoder's vectors. ``epochs`` are the seconds that each
-    epoch was trained; ``peak_memory`` the most bytes that its process had in memory.
+    epoch was trained, ``followed`` only of those before another one, so surely whole;
+    ``peak_memory`` the most bytes that its process had in memory.
     """
 
     seconds: Mapping[str, float] = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
     cpu_seconds: Mapping[str, float] = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
     epochs: Sequence[float] = ()
     peak_memory: int | None = None
+    followed: Sequence[float] = ()
 
     def document(self) -> dict[str, Any]:
         return {
@@ -135,7 +137,9 @@ def read_cost(run: RunFolder) -> Cost:
             key = line["stage"], line["epoch"]
             epochs[key] = epochs.get(key, 0.0) + line["seconds"]
         peak = max(peak or 0, line["peak_memory"])
-    return Cost(seconds, cpu, [epochs[key] for key in sorted(epochs)], peak)
+    each = sorted(epochs)
+    followed = [epochs[key] for key in each if (key[0], key[1] + 1) in epochs]
+    return Cost(seconds, cpu, [epochs[key] for key in each], peak, followed)
 
 
 def cpu_seconds() -> float:

@@ -160,33 +160,34 @@ def show_dry_run(document: Document) -> None:
     out().print(f"{plural(steps, 'step')}, {plural(parameters, 'parameter')}")
 
 
-def show_info(document: Document) -> None:
+def show_info(document: Document, whole_epochs: Sequence[float]) -> None:
+    """``whole_epochs``: seconds of those that were trained to their end."""
     sharing = "  ".join(f"{key} {value}" for key, value in document["sharing"].items())
     tasks = "  ".join(f"{name} ({kind})" for name, kind in document["tasks"].items())
     state = "finished" if document["finished"] else "not finished"
     lines = [
         ["run", str(document["run"])],
         ["weights", document["weights"]],
-        ["sharing", sharing or "all shared"],
+        ["sharing", sharing],
         ["tasks", tasks],
         ["steps", f"{document['steps']:,}, {state}"],
         ["checkpoints", "  ".join(document["checkpoints"]) or "none"],
-        *_cost_lines(document),
+        *_cost_lines(document, whole_epochs),
     ]
-    made = table("", ["", ""], lines)
-    made.show_header = False
-    made.columns[1].justify = "left"
-    out().print(made)
+    wide = max(len(name) for name, _ in lines)
+    for name, value in lines:  # a table would pad each line to the longest
+        out().print(f"{name:<{wide}}  {value}")
     if document["scores"]:
         show_scores(f"best on dev, after step {document['best_step']}", document)
 
 
-def _cost_lines(document: Document) -> list[list[str]]:
+def _cost_lines(document: Document, whole_epochs: Sequence[float]) -> list[list[str]]:
     """Sizes and seconds; those of a run that did not record them are left out."""
     lines = []
     if document["parameters"] is not None:
-        trained = f"{document['trained_parameters']:,} trained"
-        lines.append(["parameters", f"{document['parameters']:,}, {trained}"])
+        total, trained = document["parameters"], document["trained_parameters"]
+        share = "all" if trained == total else f"{trained:,}"
+        lines.append(["parameters", f"{total:,}, {share} trained"])
     sizes = [f"{name} {megabytes(size)}" for name, size in document["bytes"].items() if size]
     lines.append(["size", "  ".join(sizes) or "none"])
     if document["peak_memory"] is None:
@@ -194,9 +195,9 @@ def _cost_lines(document: Document) -> list[list[str]]:
     for key in ("seconds", "cpu_seconds"):
         spent = [f"{name} {value:,.1f}" for name, value in document[key].items() if value]
         lines.append([key.replace("cpu_", "CPU "), "  ".join(spent)])
-    epochs = document["epochs"]
-    if epochs:
-        lines.append(["seconds per epoch", f"{sum(epochs) / len(epochs):,.1f} to train"])
+    if whole_epochs:
+        mean = sum(whole_epochs) / len(whole_epochs)
+        lines.append(["seconds per epoch", f"{mean:,.1f} to train"])
     return [*lines, ["peak memory", megabytes(document["peak_memory"])]]
 
 
