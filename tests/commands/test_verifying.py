@@ -40,6 +40,25 @@ def test_a_missing_seal_and_a_missing_network_are_damage(cotrunk, run):
     assert damaged == [{"file": "seal.json", "why": "no such file"}]
 
 
+@pytest.mark.slow
+def test_without_the_hashes_documents_that_are_not_json_are_named_all_the_same(cotrunk, run):
+    count = cotrunk("verify", run, "--json").document["files"]
+    for name in ("run.json", "seal.json", "findings.json"):
+        (run / name).write_text("{")
+    document = cotrunk("verify", run, "--json").document
+    damaged = {each["file"]: each["why"] for each in document["damaged"]}
+    assert set(damaged) == {"run.json", "seal.json", "findings.json"}
+    assert damaged["seal.json"] == "is not the record of sizes and hashes that training wrote"
+    assert damaged["run.json"].startswith("is not JSON")
+    assert document["files"] == count - 2
+    *_, unchecked, last = cotrunk("verify", run).out.splitlines()
+    assert unchecked == (
+        "not checked, because only seal.json has their hashes: "
+        "run.json, findings.json, metrics.jsonl, timing.jsonl"
+    )
+    assert last.endswith(": 3 damaged")
+
+
 def test_what_is_no_run_is_refused(tmp_path):
     said = in_new_process("verify", tmp_path)
     assert said.code == 2

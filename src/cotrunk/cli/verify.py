@@ -6,6 +6,7 @@ from pathlib import Path
 
 from cotrunk.cli.terminal.output import Document, Failed, out
 from cotrunk.errors import plural
+from cotrunk.runs import seal
 from cotrunk.runs.verify import verify as verify_run
 
 
@@ -14,6 +15,9 @@ def verify(arguments: Namespace) -> Document:
     if not arguments.json:
         for each in found.damaged:
             out().print(f"{each.file}: {each.why}")
+        if any(each.file == seal.NAME for each in found.damaged):
+            covered = ", ".join((*seal.DOCUMENTS, *seal.GROWING))
+            out().print(f"not checked, because only {seal.NAME} has their hashes: {covered}")
         files, damaged = plural(found.files, "file"), len(found.damaged)
         out().print(f"{files}: {f'{damaged:,} damaged' if damaged else 'all as recorded'}")
     document = asdict(found)

@@ -134,7 +134,7 @@ def read_seal(folder: Path) -> Seal:
         files = {name: Entry(**entry) for name, entry in content["files"].items()}
         return Seal(content["finished"], files, content["folders"])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise SealBroken("is not a seal") from None
+        raise SealBroken("is not the record of sizes and hashes that training wrote") from None
 
 
 def saved_folders(folder: Path) -> list[str]:

@@ -1,12 +1,21 @@
 """Checks that every file of a run matches its recorded hash."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from cotrunk.errors import UserError
+from cotrunk.files import read_regular
 from cotrunk.runs import seal as seals
-from cotrunk.runs.checkpoint import MANIFEST, damages, file_sha256, identity, place_of
+from cotrunk.runs.checkpoint import (
+    MANIFEST,
+    MAX_DOCUMENT_BYTES,
+    damages,
+    file_sha256,
+    identity,
+    place_of,
+)
 from cotrunk.runs.seal import Entry, Seal, SealBroken, entry_of, read_seal, saved_folders
 
 
@@ -38,13 +47,16 @@ def verify(folder: Path) -> Verified:
 
 
 def _verify(folder: Path) -> Verified:
-    seal, damaged = Seal(), []
+    seal, damaged, count = Seal(), list[Damage](), 1
     try:
         seal = read_seal(folder)
     except SealBroken as error:
         if saved_folders(folder) or (folder / seals.GROWING[0]).exists():
             damaged.append(Damage(seals.NAME, str(error)))
-    count = 1 + len(seal.files)
+        documents = [folder / name for name in seals.DOCUMENTS if (folder / name).exists()]
+        damaged += [Damage(file.name, why) for file in documents if (why := _not_json(file))]
+        count += len(documents)
+    count += len(seal.files)
     for name, entry in seal.files.items():
         # Costs are added to timing.jsonl when a finished run is resumed, before it is sealed again.
         exactly = name in seals.DOCUMENTS or (seal.finished and name != "timing.jsonl")
@@ -53,6 +65,17 @@ def _verify(folder: Path) -> Verified:
         files, more = _folder(folder, name, seal)
         count, damaged = count + files, [*damaged, *more]
     return Verified(count, tuple(damaged))
+
+
+def _not_json(path: Path) -> str:
+    """All that can be said of a document without its hash; "" if it can be read."""
+    try:
+        json.loads(read_regular(path, MAX_DOCUMENT_BYTES))
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    except (ValueError, RecursionError) as error:
+        return f"is not JSON: {error}"
+    return ""
 
 
 def _faults(path: Path, entry: Entry, *, exactly: bool) -> Iterator[str]:
