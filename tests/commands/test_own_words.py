@@ -50,7 +50,10 @@ def test_numbers_with_names(trained, cotrunk):
 
 def test_the_start_of_training_says_passes_and_names_the_run(cotrunk, toy):
     said = cotrunk("train", toy, "--out", "runs/mine", "--set", "train.max_steps=2")
-    assert "passes over the rows in an epoch: mood 0.40, same 0.40, alike 0.40" in said.err
+    assert "passes over the rows in 2 steps: mood 0.40, same 0.40, alike 0.40" in said.err
+    assert (
+        "the first 2 of 10 steps see few rows: 40% of alike, 40% of mood, 40% of same" in said.err
+    )
     assert "mine: step 2/2" in said.err
     table = cotrunk("train", toy, "--out", "x", "--dry-run").out
     assert "passes over its rows" in table

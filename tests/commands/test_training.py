@@ -77,7 +77,7 @@ def test_a_dry_run_counts_only_the_steps_that_will_be_made(cotrunk, toy):
     first, second = said.document["sampling"]
     assert (first["batches"]["mood"], second["batches"]["mood"]) == (5, 2)
     assert second["passes"] == dict.fromkeys(TASKS, 0.4)
-    assert "mood 0.40 to 1.00" in said.err
+    assert "passes over the rows in an epoch: mood 1.00, same 1.00, alike 1.00" in said.err
     (only,) = cotrunk("train", toy, "--dry-run", "--json", "--set", "train.max_steps=2").document[
         "sampling"
     ]

@@ -56,12 +56,12 @@ def _uneven_sampling(stream: Stream, steps: int) -> list[Finding]:
     found = guards.uneven_sampling(stream.plans)
     if steps == stream.steps:
         return found
-    ended, cut = _epochs_within(stream, steps)
+    ended, cut = epochs_within(stream, steps)
     made = guards.uneven_sampling(ended, cut)
     return [*(f for f in found if f.fatal), *(f for f in made if not f.fatal)]
 
 
-def _epochs_within(stream: Stream, steps: int) -> tuple[list[EpochCounts], list[EpochCounts]]:
+def epochs_within(stream: Stream, steps: int) -> tuple[list[EpochCounts], list[EpochCounts]]:
     """The epochs that ``steps`` steps complete, and the epoch that they end in, if any."""
     made = stream.plans_until(steps)
     count = sum(end <= steps for end in stream.epoch_ends)
@@ -75,7 +75,7 @@ def _cut_short(settings: Settings, streams: Sequence[Stream], train: Corpora) ->
     whole = sum(stream.steps for stream in streams)
     if not 0 < sum(steps) < whole:
         return []
-    made = [_epochs_within(stream, own) for stream, own in zip(streams, steps, strict=True)]
+    made = [epochs_within(stream, own) for stream, own in zip(streams, steps, strict=True)]
     return guards.cut_short(
         train,
         [plan for ended, cut in made for plan in (*ended, *cut)],

@@ -14,7 +14,7 @@ from tokenizers import Tokenizer
 from cotrunk.build.checks import refuse_wrong, refuse_wrong_network
 from cotrunk.build.corpora import corpora_of
 from cotrunk.build.extensions import NO_EXTENSIONS, Extensions
-from cotrunk.build.findings import findings_before
+from cotrunk.build.findings import epochs_within, findings_before
 from cotrunk.build.heads import head_plans, pair_formats_of
 from cotrunk.build.load import device_of, load_model, start_from
 from cotrunk.build.plan import plan_of, reset_places, settings_of_saved, with_dropout
@@ -311,19 +311,21 @@ def small_shares(settings: Settings, read: Corpora) -> Iterator[str]:
 
 
 def passes_notes(settings: Settings, streams: Sequence[Stream]) -> Iterator[str]:
-    """How often an epoch sees the rows of each task, as far as ``max_steps`` goes."""
+    """How often an epoch sees the rows of each task; if ``max_steps`` ends none, these steps."""
     for number, (train, stream) in enumerate(
         zip(settings.stages_of_training, streams, strict=True), 1
     ):
         stage = f"stage {number}: " if len(streams) > 1 else ""
-        plans = stream.plans_until(steps_of(train, stream))
-        said = []
+        steps = steps_of(train, stream)
+        ended, cut = epochs_within(stream, steps)
+        plans, said = ended or cut, []
         for task in stream.sizes if plans else ():
             passes = [plan["passes"][task] for plan in plans]
             least, most = (f"{some:.2f}" for some in (min(passes), max(passes)))
             said.append(f"{task} {least}" if least == most else f"{task} {least} to {most}")
         if said:
-            yield f"{stage}passes over the rows in an epoch: {', '.join(said)}"
+            when = "an epoch" if ended else plural(steps, "step")
+            yield f"{stage}passes over the rows in {when}: {', '.join(said)}"
 
 
 def _notes(

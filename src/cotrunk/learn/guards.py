@@ -234,7 +234,8 @@ def _odd_passes(
         return Finding(
             "repeated-task",
             "train.sampling",
-            f"every row of task {task} is seen about {max(all_made):.0f} times in an epoch",
+            f"every row of task {task} is seen about {max(all_made):.0f} times in "
+            + ("an epoch" if whole else "the steps before train.max_steps"),
             f'lower tasks.{task}.batch, or set sampling = "proportional" (each row about once) '
             'or "sqrt"',
         )
