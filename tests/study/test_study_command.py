@@ -97,6 +97,17 @@ def test_a_dry_run_lists_the_trials_and_trains_none(study_file, capsys, monkeypa
     assert not list(study_file.parent.glob("out/*/*/run.json"))
 
 
+@pytest.mark.slow
+def test_a_dry_run_shows_each_plan_once_with_its_seeds(study_file, capsys, monkeypatch):
+    monkeypatch.chdir(study_file.parent)
+    assert main(command(study_file, "--dry-run", "--seeds", "3")) == 0
+    shown = capsys.readouterr().out
+    lines = [line.split() for line in shown.splitlines()]
+    for plan in ("S2", "I2"):
+        assert lines.count(["plans", "sharing.encoder", "=", plan, "3", "2"]) == 1
+    assert shown.count("evaluations not included") == 1
+
+
 def test_a_folder_of_another_study_is_refused_before_its_first_result(study_file, capsys):
     out = study_file.parent / "out"
     write_identity(out, {"study": "mops", "budget": "quick", "data": None, "config": None})

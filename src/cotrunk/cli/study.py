@@ -166,12 +166,13 @@ def _report(outcome: Outcome, folder: Path, recommended: Recommendation | None) 
 
 def _dry_run(study: Study, specs: dict[str, Spec], folder: Path, *, as_json: bool) -> Document:
     document: Document = {"study": study.name, "sweeps": {}, "seconds": 0.0}
-    process = process_seconds()
+    process, bases = process_seconds(), []
     for number, (name, spec) in enumerate(specs.items(), 1):
         say(f"timing the first steps of {name} ({number} of {len(specs)})")
         prepared, trials = prepare_sweep(spec, folder / name), planned_trials(spec)
         with counting() as counter:
             found = estimate(prepared, trials, process=process, on_progress=counter)
+        bases.append(found.basis)
         seconds = total_seconds(list(found.seconds.values()), spec.max_concurrent)
         steps = sorted(set(found.steps.values()))
         document["sweeps"][name] = {
@@ -184,7 +185,7 @@ def _dry_run(study: Study, specs: dict[str, Spec], folder: Path, *, as_json: boo
         }
         document["seconds"] = round(document["seconds"] + seconds, 1)
     if not as_json:
-        studies.show_dry_run(document)
+        studies.show_dry_run(document, bases)
     return document
 
 

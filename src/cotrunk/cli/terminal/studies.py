@@ -1,6 +1,6 @@
 """How a study is shown: its tables with the printed values, and its verdicts."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cotrunk.cli.terminal.output import duration, out, table
@@ -42,7 +42,9 @@ def _show_table(made: Filled) -> None:
     out().print(table(title if made.has_printed else made.title, ["", *made.columns], rows))
 
 
-def show_dry_run(document: Mapping[str, Any]) -> None:
+def show_dry_run(document: Mapping[str, Any], bases: Iterable[str]) -> None:
+    """``bases``: what the expected times are estimated from."""
+    _show_choices(document)
     rows = []
     for name, sweep in document["sweeps"].items():
         steps = sweep["steps"]
@@ -51,3 +53,20 @@ def show_dry_run(document: Mapping[str, Any]) -> None:
     total = sum(len(sweep["trials"]) for sweep in document["sweeps"].values())
     rows.append(["all", str(total), "", duration(document["seconds"])])
     out().print(table("", ["sweep", "trials", "steps each", "expected time"], rows))
+    for basis in dict.fromkeys(bases):
+        out().print(f"estimated from {basis}")
+
+
+def _show_choices(document: Mapping[str, Any]) -> None:
+    """What each sweep tries, once, with the number of seeds."""
+    rows: dict[tuple[str, str, int], int] = {}
+    for name, sweep in document["sweeps"].items():
+        for trial in sweep["trials"]:
+            choices = ", ".join(f"{key} = {value}" for key, value in trial["choices"].items())
+            row = name, choices, trial["steps"]
+            rows[row] = rows.get(row, 0) + 1
+    listed = [[name, tried, str(n), f"{steps:,}"] for (name, tried, steps), n in rows.items()]
+    made = table("", ["sweep", "choices", "seeds", "steps"], listed)
+    made.columns[1].justify = "left"
+    out().print(made)
+    out().print()
