@@ -221,6 +221,39 @@ def test_a_broken_run_is_shown_and_the_rest_goes_on(cotrunk, several_runs, tmp_p
     assert "has no run.json" in cotrunk("compare", folder, "--format", "markdown").out
 
 
+def test_a_baseline_that_is_left_out_is_replaced_only_with_a_word(cotrunk, several_runs, tmp_path):
+    broken, apart = tmp_path / "broken", several_runs / "apart"
+    shutil.copytree(several_runs / "shared/1", broken)
+    (broken / "run.json").write_text("{")
+    shown = cotrunk("compare", broken, apart)
+    moved = f"the baseline is {apart}, because {broken} is left out"
+    assert f"warning: {moved}\n" in shown.err
+    assert f"{moved}\n" in shown.out
+    assert "because" not in cotrunk("compare", apart, broken).err
+    assert "because" not in cotrunk("compare", tmp_path, apart).err  # it was found, not named
+    refused = cotrunk("compare", apart, "--baseline", broken)
+    assert refused.code == 2
+    assert f"--baseline {broken}: " in refused.err
+
+
+def test_runs_without_a_task_in_common_are_said_to_be_so_first(cotrunk, toy, several_runs):
+    alone = ["--unset", "tasks.same", "tasks.alike", "--set", "train.max_steps=1"]
+    assert cotrunk("train", toy, "--out", "mood", *alone).code == 0
+    pairs = several_runs / "pairs"
+    shown = cotrunk("compare", "mood", pairs).out
+    assert shown.startswith(f"{pairs} has no task in common with the baseline, mood\n")
+    for word in ("train.max_steps = ", "Holm", "equivalent"):
+        assert word not in shown
+
+
+def test_a_run_that_is_given_twice_is_noted(cotrunk, several_runs):
+    apart = several_runs / "apart"
+    note = f"{apart}: given 2 times, counted once"
+    assert cotrunk("compare", apart, apart, "--json").document["notes"] == [note]
+    assert cotrunk("compare", apart, apart).out.count(note) == 1
+    assert not cotrunk("compare", apart, "--baseline", apart, "--json").document["notes"]
+
+
 def test_a_run_that_was_never_evaluated_is_shown_as_broken(cotrunk, toy, several_runs):
     settings = ["--set", "train.max_steps=1", 'train.evaluate="never"']
     assert cotrunk("train", toy, "--out", "run", *settings).code == 0

@@ -30,6 +30,8 @@ def compare(arguments: Namespace) -> Document:
         margin=arguments.margin,
     )
     warn_left_out(compared.broken)
+    if compared.moved:
+        say(f"warning: {compared.moved}")
     if arguments.output:
         text = _text(compared, form)
         write_whole(Path(arguments.output), text.encode())
@@ -42,8 +44,14 @@ def compare(arguments: Namespace) -> Document:
 
 
 def show(compared: Comparison) -> None:
-    """The table on standard output, its columns about cost below those about scores."""
+    """The table on standard output, its columns about cost below those about scores.
+
+    Without differences, the notes that say why come first.
+    """
     found = table_of(compared)
+    first = () if compared.has_differences else compared.notes
+    for note in first:
+        out().print(note)
     made = table("", found.columns[: found.cost], [row[: found.cost] for row in found.rows])
     made.columns[1].justify = "left"
     costs = [[row[0], *row[found.cost :]] for row in found.rows if row[0]]
@@ -55,7 +63,8 @@ def show(compared: Comparison) -> None:
         out().print(table("", TRANSFER_COLUMNS, transfer))
         out().print()
     for note in found.notes:
-        out().print(note)
+        if note not in first:
+            out().print(note)
 
 
 def _text(compared: Comparison, form: str) -> str:

@@ -1,6 +1,8 @@
 """Runs side by side: scores, differences from a baseline, and cost."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean, stdev
 
@@ -56,7 +58,18 @@ def compare(
         raise UserError(*(f"{run.path}: {run.why}" for run in broken))
     groups = group_runs(records)
     base = _baseline(groups, baseline, broken) if baseline else groups[0]
-    return compare_groups(groups, base, margin=margin, broken=broken)
+    compared = compare_groups(groups, base, margin=margin, broken=broken)
+    moved = ""
+    if not baseline and runs[0] in [run.path for run in broken]:
+        moved = f"the baseline is {base.runs[0].path}, because {runs[0]} is left out"
+    notes = (*([moved] if moved else []), *_repeated(runs), *compared.notes)
+    return replace(compared, moved=moved, notes=notes)
+
+
+def _repeated(runs: Sequence[Path]) -> list[str]:
+    places = Counter(path.resolve() for path in runs)
+    given = {path.resolve(): path for path in runs}
+    return [f"{given[p]}: given {n} times, counted once" for p, n in places.items() if n > 1]
 
 
 def compare_groups(

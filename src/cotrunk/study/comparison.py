@@ -141,10 +141,16 @@ class Comparison:
     margin: float
     broken: tuple[Broken, ...]
     notes: tuple[str, ...]
+    moved: str = ""
+    """Why the baseline is not the first run given, if it is not."""
 
     @property
     def runs(self) -> list[ComparedRun]:
         return [run for group in self.groups for run in group.runs]
+
+    @property
+    def has_differences(self) -> bool:
+        return bool(self.differences or self.overall_differences or self.transfers)
 
     @property
     def tasks(self) -> list[str]:

@@ -73,7 +73,7 @@ def table_of(comparison: Comparison) -> Table:
         rows.append(
             [
                 _name(group, comparison),
-                _settings(group),
+                _settings(group) if comparison.has_differences else "",
                 *(_score(group.scores.get(task)) for task in tasks),
                 *(score_text(group.overall[key]) for key in OVERALL),
                 *(score_text(group.tm[key]) for key in ("defined", "printed")),
@@ -181,11 +181,15 @@ def _notes(comparison: Comparison) -> list[str]:
     )
     seeds = any(len(group.runs) > 1 for group in comparison.groups)
     between = " ± standard deviation over seeds" if seeds else ""
-    return [
-        "; ".join(metrics),
-        f"score{between} [95 % interval]; p of differences is corrected by Holm's method",
+    score = f"score{between} [95 % interval]"
+    tests = [
+        f"{score}; p of differences is corrected by Holm's method",
         f"equivalent: shown to differ by less than {comparison.margin:g}; "
         "undecided: the dev rows and seeds cannot tell",
+    ]
+    return [
+        "; ".join(metrics),
+        *(tests if comparison.has_differences else [score]),
         f"official: {OFFICIAL}",
         "TM: mean score divided by training time and memory, all relative to the baseline; as MOPS "
         "prints it, the score itself is not relative",
