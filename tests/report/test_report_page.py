@@ -148,6 +148,13 @@ def test_a_broken_run_is_shown_as_broken_and_the_rest_goes_on(runs, tmp_path, ca
     assert "JSON" in broken.words
 
 
+def test_what_is_wrong_with_the_only_run_is_said_once(tmp_path, capsys):
+    (tmp_path / "run.json").write_text("{")
+    assert report(tmp_path, "-o", tmp_path.parent / "page.html") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "run.json is not JSON" in line
+
+
 @pytest.mark.slow
 def test_a_report_on_one_run_judges_its_scores(trained, tmp_path):
     path = tmp_path / "page.html"

@@ -59,8 +59,8 @@ def write(
 
         comparison = compare(runs, baseline=baseline)
     records, broken = read_runs(find_runs([*runs, *([baseline] if baseline else [])]))
-    warn_left_out([*broken, *without_scores(records)])
     written = write_report(records, broken, comparison, page, title=title, svg=svg, png=png)
+    warn_left_out([*broken, *without_scores(records)])  # if it is all runs, that was an error
     return {
         "report": str(written.page),
         "svg": [str(path) for path in written.svg],
