@@ -1,5 +1,6 @@
 """``cotrunk export`` as a user calls it: what it writes, what it says, what it refuses."""
 
+import ast
 import json
 import shutil
 import subprocess
@@ -68,13 +69,51 @@ def test_the_example_of_a_graph_needs_neither_torch_nor_cotrunk(run, call, tmp_p
     code = "import runpy, sys; sys.argv = sys.argv[1:]; "
     code += "runpy.run_path(sys.argv[0], run_name='__main__'); "
     code += "sys.exit(bool({'torch', 'cotrunk', 'transformers'} & sys.modules.keys()))"
-    expected = cotrunk.load(run).predict("mood", ["Good plot"])[0].probabilities
-    for row in (["mood", "Good plot"], ["same", "a river", "tea"], ["names", "Tea's slow"]):
-        command = [sys.executable, "-c", code, str(example), *row]
+    predictor = cotrunk.load(run)
+    for task, *given in (["mood", "Good plot"], ["same", "a river", "tea"], ["alike", "a", "b"]):
+        command = [sys.executable, "-c", code, str(example), task, *given]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
-        if row[0] == "mood":
-            found = json.loads(done.stdout[done.stdout.rindex("[") :])
-            assert found == pytest.approx(expected, abs=1e-5)
+        label, outputs = map(ast.literal_eval, done.stdout.splitlines())
+        row = tuple(given) if len(given) == 2 else given[0]
+        (expected,) = predictor.predict(task, [row])
+        assert label == pytest.approx(expected.prediction, abs=1e-4)
+        if expected.probabilities:
+            assert list(outputs.values()) == pytest.approx(expected.probabilities, abs=1e-5)
+
+
+KINDS = """
+[tasks.topics]
+kind = "multilabel"
+classes = ["a", "b"]
+threshold = 0.0001
+text = ["text"]
+label = "label"
+train = "topics-train.csv"
+dev = "topics-train.csv"
+"""
+
+
+def test_the_example_of_a_graph_prints_what_predict_answers_for_every_kind(call, tmp_path):
+    config = write_world(tmp_path)
+    config.write_text(config.read_text() + KINDS, encoding="utf-8")
+    (tmp_path / "topics-train.csv").write_text("text,label\n" + "tea,a|b\ncold,a\n" * 8)
+    low = ["tasks.same.threshold=0.001", 'tasks.same.classes=["0", "1"]']
+    run, folder = train(config, *low), tmp_path / "graph"
+    assert call("export", run, "--to", "onnx", "-o", folder)[0] == 0
+    long = " ".join(["Tea's"] * 30)  # its last words are cut off
+    for task, *given in (["topics", "tea"], ["same", "a", "b"], ["names", "Good tea"]):
+        printed = _printed_label(folder, task, *given)
+        row = given[0].split() if task == "names" else tuple(given) if task == "same" else given[0]
+        (expected,) = cotrunk.load(run).predict(task, [row])
+        tags = list(zip(row, expected.prediction, strict=True)) if task == "names" else None
+        assert printed == str(tags or expected.prediction)
+    assert _printed_label(folder, "names", long).endswith('("Tea\'s", None)]')
+
+
+def _printed_label(folder: Path, task: str, *given: str) -> str:
+    command = [sys.executable, str(folder / "example.py"), task, *given]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()[0]
 
 
 def test_the_card_of_an_export_into_the_current_folder_has_its_name(

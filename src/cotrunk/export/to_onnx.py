@@ -84,6 +84,7 @@ def _about(model: Model, task: str) -> dict[str, object]:
         "words": labels.reads_words,
         "activation": labels.activation,
         "outputs": list(labels.output_names),
+        "labels": list(labels.words),
         "thresholds": labels.thresholds(),
     }
 

@@ -113,6 +113,11 @@ class Kind:
         return tuple(map(str, range(self.outputs)))
 
     @property
+    def words(self) -> tuple[Any, ...]:
+        """What predictions call the classes, if the kind has classes."""
+        return self.output_names
+
+    @property
     def span(self) -> tuple[float, float] | None:
         """Lowest and highest label, if the output is the label itself."""
         return None
