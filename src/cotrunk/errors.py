@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
+from pathlib import Path
 
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 """Control characters except tab and newline, and characters that change the text direction."""
@@ -17,11 +18,26 @@ def plural(count: int, thing: str) -> str:
     return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
 
 
+def decapitalized(text: str) -> str:
+    """A sentence of another library as the continuation of one of ours."""
+    return text[:1].lower() + text[1:]
+
+
 def did_you_mean(name: str, known: Iterable[str], *, likeness: float = 0.6) -> str:
     """``; did you mean 'x'?`` to append to a message, or ""; compares at most 1000 names."""
     names = [other[:200] for other in islice(known, 1000)]
     near = difflib.get_close_matches(name[:200], names, n=1, cutoff=likeness)
     return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def near_config(path: Path) -> str:
+    """A hint like ``did_you_mean`` at a TOML file beside a missing one.
+
+    Only stems are compared: the common ending makes all short names similar.
+    """
+    beside = {other.stem: other.name for other in path.parent.glob("*.toml")}
+    near = difflib.get_close_matches(path.stem[:200], beside, n=1, cutoff=0.8)
+    return f"; did you mean {beside[near[0]]!r}?" if near else ""
 
 
 SPELLED = re.compile("\ue000([^\ue000-\ue002]*)\ue001([^\ue000-\ue002]*)\ue002")

@@ -13,7 +13,7 @@ from cotrunk.config.findings import explain, findings
 from cotrunk.config.kinds import Kinds, kind_findings, wrong_keep
 from cotrunk.config.overrides import Keys, apply_changes, is_changed, remove_keys
 from cotrunk.config.settings import Settings, TaskPart, Train
-from cotrunk.errors import UserError, did_you_mean, spelled
+from cotrunk.errors import UserError, decapitalized, did_you_mean, near_config, spelled
 from cotrunk.kinds import KINDS
 from cotrunk.numbers import exact_float
 
@@ -50,10 +50,9 @@ def read_raw(path: Path) -> dict[str, Any]:
             raise UserError(f"{path}: a config must not exceed {MOST_BYTES:,} bytes")
         text = content.decode()
     except FileNotFoundError:
-        beside = [other.name for other in path.parent.glob("*.toml")]
         python = f"`cotrunk.init(files, {str(path)!r})` creates one"
         start = "; " + spelled(command=f"`cotrunk init -o {path}` creates one", python=python)
-        hint = did_you_mean(path.name, beside, likeness=0.8) or start
+        hint = near_config(path) or start
         raise UserError(f"{path}: no such file{hint}") from None
     except IsADirectoryError:
         raise UserError(f"{path}: is a folder; give a TOML config file") from None
@@ -62,7 +61,9 @@ def read_raw(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(text, parse_float=exact_float)
     except tomllib.TOMLDecodeError as error:
-        raise UserError(f"{path}: not valid TOML; {error}{_if_data(path)}") from None
+        raise UserError(
+            f"{path}: not valid TOML; {decapitalized(str(error))}{_if_data(path)}"
+        ) from None
     except ValueError as error:
         raise UserError(f"{path}: {error}; write 0 or a larger number") from None
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 from cotrunk.build.trial import DEFAULT_SEED, Base, config_base, preset_base, with_changes
 from cotrunk.data.tokens.workers import cores
-from cotrunk.errors import Errors, UserError, did_you_mean, shown
+from cotrunk.errors import Errors, UserError, decapitalized, did_you_mean, near_config, shown
 from cotrunk.study.sweep.asha import Asha
 from cotrunk.study.sweep.axes import Axis, Listed
 from cotrunk.study.sweep.read_axes import read_axes
@@ -48,14 +48,13 @@ def read_spec(path: Path) -> Spec:
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        beside = [other.name for other in path.parent.glob("*.toml")]
-        raise UserError(f"{path}: no such file{did_you_mean(path.name, beside)}") from None
+        raise UserError(f"{path}: no such file{near_config(path)}") from None
     except IsADirectoryError:
         raise UserError(f"{path}: is a folder; give a sweep file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: a sweep must be a TOML file in UTF-8; {error}") from None
     except tomllib.TOMLDecodeError as error:
-        raise UserError(f"{path}: not valid TOML; {error}") from None
+        raise UserError(f"{path}: not valid TOML; {decapitalized(str(error))}") from None
     return spec_of(table, path.parent, place=str(path))
 
 
@@ -101,8 +100,10 @@ def spec_of(table: Mapping[str, Any], folder: Path, *, place: str) -> Spec:
 def _base(table: Mapping[str, Any], folder: Path) -> Base:
     base, preset, data = (table.get(key) for key in ("base", "preset", "data"))
     if (base is None) == (preset is None):
-        both = "both given; remove one" if base else "name one"
-        raise UserError(f'base = "run.toml" or preset = "hybrid-bert": {both}')
+        if base is None:
+            raise UserError('set base = "run.toml" or preset = "hybrid-bert"')
+        given = f"base = {_quoted(base)} and preset = {_quoted(preset)}"
+        raise UserError(f"{given}: only one of them can be the base; remove one")
     for key, value in (("base", base), ("preset", preset), ("data", data)):
         if value is not None and not isinstance(value, str):
             raise UserError(f"{key}: must be text in quotes; found {shown(value)}")
@@ -115,6 +116,10 @@ def _base(table: Mapping[str, Any], folder: Path) -> Base:
     if not isinstance(unset, list) or not all(isinstance(key, str) for key in unset):
         raise UserError('unset: must be a list of keys, as in unset = ["tasks.para"]')
     return with_changes(found, unset=unset, overrides=_flat(overrides))
+
+
+def _quoted(value: object) -> str:
+    return f'"{value}"' if isinstance(value, str) else shown(value)
 
 
 def _flat(table: Mapping[str, Any]) -> dict[str, Any]:
