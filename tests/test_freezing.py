@@ -159,7 +159,7 @@ EVERYTHING = "train.freeze=embeddings, layers, heads"
             ["train.rates.layers 9=1e-3"],
             "train.rates, 'layers 9': this plan has layers 1-2, but no number 9",
         ),
-        (["train.rates.neck=0"], "train.rates.neck = 0: must be more than 0"),
+        (["train.rates.neck=0"], "train.rates.neck = 0: must be above 0"),
         (
             ["train.rates.layers=1e-3", "train.rates.layers 1=1e-4"],
             "train.rates: layers.0 is in 'layers' and in 'layers 1'; it can have only one rate",

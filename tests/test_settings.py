@@ -96,7 +96,7 @@ def test_settings_survive_json_and_back(toy):
         ("train.evaluate=0", "train.evaluate = 0: must be one of epoch, never, or 1 or more"),
         (
             "tasks.mood.dev=1.0",
-            "tasks.mood.dev = 1.0: must be text in quotes, a list, or less than 1",
+            "tasks.mood.dev = 1.0: must be a file, a list of files, or a share between 0 and 1",
         ),
         (
             "tasks.mood.class_weights=balancd",
@@ -122,9 +122,10 @@ def test_settings_survive_json_and_back(toy):
         ("train.epochs=2.5", "train.epochs = 2.5: must be a whole number"),
         ("train.epochs=true", "train.epochs = True: must be a whole number"),
         ("train.lr=inf", "train.lr = inf: must be a finite number"),
-        ("train.lr=-1", "train.lr = -1: must be more than 0"),
-        ("train.warmup=1.0", "train.warmup = 1.0: must be less than 1"),
-        ("encoder.dropout=1", "encoder.dropout = 1: must be less than 1"),
+        ("train.lr=-1", "train.lr = -1: must be above 0"),
+        ("tasks.mood.train=3", "tasks.mood.train = 3: must be a file or a list of files"),
+        ("train.warmup=1.0", "train.warmup = 1.0: must be below 1"),
+        ("encoder.dropout=1", "encoder.dropout = 1: must be below 1"),
         ("tasks.mood.skip_bad_rows='yes'", "must be true or false"),
         ("tasks.mood.text=sentence", "tasks.mood.text = 'sentence': must be a list"),
         ("tasks.mood.text=[]", "must have 1 or more entries; found 0"),

@@ -126,8 +126,8 @@ def test_a_plan_needs_no_data_files(cotrunk, toy):
 @pytest.mark.parametrize(
     ("content", "finding"),
     [
-        (b"", "tasks is missing: define at least one task"),
-        (b"[tasks]", "tasks has no task: define at least one"),
+        (b"", "my.toml: no task is defined"),
+        (b"[tasks]", "my.toml: no task is defined"),
         (b"tasks = 3", "tasks = 3: must be a table"),
         (b"[train", "not valid TOML"),
         (b"# caf\xe9", "a config must be a TOML file in UTF-8"),
@@ -142,6 +142,23 @@ def test_a_file_that_is_no_config_is_refused(cotrunk, command, content, finding)
     said = cotrunk(*command.split(), "my.toml")
     assert (said.code, said.out) == (2, "")
     assert finding in said.err
+
+
+def test_a_missing_config_is_not_said_to_be_one_with_an_unlike_name(cotrunk):
+    for name in ("ner.toml", "several.toml"):
+        Path(name).write_text("")
+    assert "did you mean" not in cotrunk("train", "nope.toml").err
+    assert "did you mean 'several.toml'" in cotrunk("train", "severl.toml").err
+
+
+def test_an_unknown_key_to_unset_is_answered_with_what_the_config_sets(cotrunk, toy):
+    assert "tasks.mood" in cotrunk("plan", toy, "--unset", "tasks.nope").err
+    assert "did you mean 'tasks.mood'" in cotrunk("plan", toy, "--unset", "tasks.moood").err
+
+
+def test_what_the_toml_parser_says_continues_the_sentence(cotrunk):
+    Path("my.toml").write_text("a = 1 2")
+    assert "not valid TOML; expected" in cotrunk("train", "my.toml").err
 
 
 def test_a_data_file_in_place_of_a_config_is_refused_with_the_way_to_make_one(cotrunk):

@@ -74,7 +74,7 @@ def test_a_misspelt_task_is_answered_with_the_right_one(cotrunk, toy):
 def test_a_config_whose_last_task_is_removed_has_no_task(cotrunk, toy):
     said = cotrunk("plan", toy, "--unset", "tasks.mood", "tasks.same", "tasks.alike")
     assert said.code == 2
-    assert "tasks has no task: define at least one" in said.err
+    assert "no task is defined; add one" in said.err
 
 
 def test_more_threads_than_any_machine_has_are_refused(cotrunk, toy):

@@ -51,7 +51,7 @@ def findings(
     for details in error.errors(include_url=False):
         keys = _path(details, raw)
         what, needed = _finding(keys, details, raw, root, above, kinds)
-        found.setdefault(keys, f"{'.'.join(keys) or 'the file'}{what}")
+        found.setdefault(keys, what and f"{'.'.join(keys) or 'the file'}{what}")
         rules.setdefault(keys, []).append(needed)
     return {keys: what + any_of(rules[keys]) for keys, what in found.items()}
 
@@ -79,7 +79,7 @@ def _finding(
     above: str,
     kinds: Kinds,
 ) -> tuple[str, str]:
-    """What was found, and the rule."""
+    """What was found, and the rule; nothing found if the rule says it."""
     if details["type"] == "extra_forbidden":
         renamed = new_name(".".join(path), inside=above)
         if renamed:
@@ -93,11 +93,14 @@ def _finding(
         near = near or did_you_mean(path[-1], known) or _near(path[-1], inside)
         hint = near or f"; known: {', '.join(known)}"
         return " is not a setting", hint
+    if path == ("tasks",) and (details["type"] == "missing" or details["input"] == {}):
+        return "", NO_TASK
     if details["type"] == "missing":
         return " is missing: ", _why_needed(path, raw, kinds)
-    if path == ("tasks",) and details["input"] == {}:
-        return " has no task: ", _why_needed(path, raw, kinds)
-    return f" = {_shown(details['input'])}: ", rule(details)
+    names_files = path[0] == "tasks" and len(path) == 3 and path[2] in OF_FILES
+    is_file = isinstance(details["input"], str | list)
+    needed = OF_FILES[path[2]] if names_files and not is_file else rule(details)
+    return f" = {_shown(details['input'])}: ", needed
 
 
 RULES = {
@@ -110,14 +113,21 @@ RULES = {
     "dict_type": "must be a table",
     "model_type": "must be a table",
     "finite_number": "must be a finite number",
-    "greater_than": "must be more than {gt}",
+    "greater_than": "must be above {gt}",
     "greater_than_equal": "must be {ge} or more",
-    "less_than": "must be less than {lt}",
+    "less_than": "must be below {lt}",
     "less_than_equal": "must be {le} or less",
     "string_too_long": "must have at most {max_length} characters",
     "too_short": "must have {min_length} or more entries; found {actual_length}",
     "too_long": "must have at most {max_length} entries; found {actual_length}",
 }
+NO_TASK = "no task is defined; add one, as in [tasks.sentiment]"
+OF_FILES = {
+    "train": "must be a file or a list of files",
+    "dev": "must be a file, a list of files, or a share between 0 and 1",
+    "test": "must be a file, a list of files, or a share between 0 and 1",
+}
+"""The rules of the keys of a task that name files, for values of another type or size."""
 PATTERNS = {
     NAME: "must start with a letter, followed by letters, digits, _ or -",
     DEVICE: "must be auto, cpu, mps, cuda or cuda:<number>",
@@ -126,7 +136,10 @@ PATTERNS = {
 
 def rule(details: ErrorDetails) -> str:
     """The rule, in the words of a config rather than of a type checker."""
-    context = details.get("ctx", {})
+    context = {
+        name: int(value) if isinstance(value, float) and value.is_integer() else value
+        for name, value in details.get("ctx", {}).items()
+    }
     if details["type"] == "string_pattern_mismatch":
         return PATTERNS[context["pattern"]]
     if details["type"] == "literal_error":
@@ -159,8 +172,6 @@ def explain(found: Sequence[ErrorDetails]) -> str:
 
 
 def _why_needed(path: Keys, raw: dict[str, Any], kinds: Kinds) -> str:
-    if path[-1] == "tasks":
-        return "define at least one task, as in [tasks.sentiment]"
     if path[-1] != "kind":
         return "it has no default"
     others = [name for name in raw.get("tasks", ()) if name not in path]

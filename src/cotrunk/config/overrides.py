@@ -2,9 +2,10 @@
 
 import tomllib
 from collections.abc import Collection, Sequence
+from difflib import get_close_matches
 from typing import Any
 
-from cotrunk.errors import UserError, did_you_mean, spelled
+from cotrunk.errors import UserError, spelled
 from cotrunk.numbers import exact_float
 
 Keys = tuple[str, ...]
@@ -69,8 +70,13 @@ def _remove(raw: dict[str, Any], key: str) -> str | None:
     for part in above:
         table = table.get(part) if isinstance(table, dict) else None
     if not isinstance(table, dict) or last not in table:
-        known = [".".join((*above, name)) for name in table] if isinstance(table, dict) else raw
-        return f"{key}: the config does not set it{did_you_mean(key, known)}"
+        if not isinstance(table, dict):
+            table, above = raw, []
+        known = {name: ".".join((*above, name)) for name in table}
+        near = get_close_matches(last, known, n=1)
+        inside = ", ".join(known.values()) or "nothing"
+        hint = f"did you mean {known[near[0]]!r}?" if near else f"it sets {inside}"
+        return f"{key}: the config does not set it; {hint}"
     del table[last]
     return None
 
