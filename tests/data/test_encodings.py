@@ -70,6 +70,12 @@ def test_a_latin_file_is_one_line_with_the_setting(tmp_path):
     assert "skip_bad_rows" not in line
 
 
+def test_column_names_in_another_encoding_are_met_with_its_name(tmp_path):
+    path = write(tmp_path, "a.csv", "text,catégorie\nun été,1\n".encode("latin-1") * 9)
+    source = Source(path, ("text",), "catégorie")
+    assert 'looks like Latin-1: set encoding = "latin-1"' in refusal(STARS, source)[0]
+
+
 def test_utf8_is_never_read_as_another_encoding(tmp_path):
     path = write(tmp_path, "a.csv", f'text,label\n"{TEXT}",1\n')
     (line,) = refusal(STARS, one(path, encoding="latin-1"))

@@ -7,14 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cotrunk.data.reading.cells import is_undecoded
-from cotrunk.data.reading.encodings import encoding_fix
+from cotrunk.data.reading.encodings import SAVE_AS_UTF8, encoding_fix
 from cotrunk.data.reading.examples import Source
 from cotrunk.data.reading.files import PLAIN_TEXT
 from cotrunk.errors import Errors, UserError, did_you_mean, option, spelled
 from cotrunk.infer.model import Model
 from cotrunk.kinds.task import Task
-
-SAVE_AS_UTF8 = "save the file as UTF-8"
 
 
 @dataclass(frozen=True)

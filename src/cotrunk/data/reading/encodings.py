@@ -15,6 +15,7 @@ LINE_BYTES = 1 << 20
 HIGH = re.compile(rb"[\x80-\xff]+")
 CONTROLS = bytes(range(0x80, 0xA0))
 """Bytes that are control characters in Latin-1, but quotes and dashes in Windows-1252."""
+SAVE_AS_UTF8 = "save the file as UTF-8"
 UNDECODED = re.compile("[\ud800-\udfff]")
 """Lone surrogates, which is how Python keeps bytes that it could not decode."""
 

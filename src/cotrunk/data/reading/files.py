@@ -95,7 +95,9 @@ def open_table(
                     is_binary = b"\0" in head and not is_wide(encoding) and suffix in DELIMITED
                     if is_binary and not set(needed) <= set(table.columns):
                         raise UserError(f"{place}: is a binary file, not a table of text")
-                yield replace(table, share=partial(_share_read, stream), encoding=encoding)
+                yield replace(
+                    table, share=partial(_share_read, stream), encoding=encoding, path=path
+                )
 
 
 @contextlib.contextmanager

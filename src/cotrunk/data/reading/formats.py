@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from operator import itemgetter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from cotrunk.data.reading.encodings import UNDECODED, UTF8
+from cotrunk.data.reading.encodings import SAVE_AS_UTF8, UNDECODED, UTF8, encoding_fix
 from cotrunk.errors import UserError, did_you_mean, plural, shown
 from cotrunk.numbers import exact_float
 
@@ -26,7 +27,7 @@ DELIMITERS = "\t,;"
 LINE = "line"
 """The name of the only column of a plain text file."""
 AS_TEXT = 'set quoting = "none" if quotes are ordinary characters'
-UNCLOSED = f"opens a quote and never closes it; close it, or {AS_TEXT}"
+UNCLOSED, CLOSE_IT = "opens a quote and never closes it", f"close it, or {AS_TEXT}"
 STYLES: dict[Quoting, Literal[0, 3]] = {"csv": csv.QUOTE_MINIMAL, "none": csv.QUOTE_NONE}
 
 
@@ -64,6 +65,7 @@ class Table:
     share: Callable[[], float] = lambda: 0.0
     word_per_line: bool = False
     encoding: str = UTF8
+    path: Path | None = None
 
     def require(self, name: str) -> None:
         at = [str(number) for number, column in enumerate(self.columns, 1) if column == name]
@@ -77,7 +79,8 @@ class Table:
         more = f" and {len(self.columns) - 20:,} more" if len(self.columns) > 20 else ""
         hint = did_you_mean(name, self.columns)
         if any(map(UNDECODED.search, self.columns)):
-            hint = f"; the names are not {self.encoding.upper()}: set encoding to that of the file"
+            fix = self.path and encoding_fix(self.path, self.encoding)
+            hint = f"; the names are not {self.encoding.upper()}; {fix or SAVE_AS_UTF8}"
         raise UserError(f"{where}: no column {name!r}; columns found: {found}{more}{hint}")
 
 
@@ -130,7 +133,7 @@ def _after_header(
         columns = next(reader)
     except csv.Error as error:
         if ending.is_read:
-            raise UserError(f"{place}:{line}: the header {UNCLOSED}") from None
+            raise UserError(f"{place}:{line}: the header {UNCLOSED}; {CLOSE_IT}") from None
         fault = _unreadable(error, reader.line_num)
         why = f"{fault.reason}; {fault.fix}"
         raise UserError(f"{place}:{line}: the header cannot be parsed: {why}") from None
@@ -162,7 +165,12 @@ def _records(found: _Delimited, names: Sequence[str]) -> Iterator[Record]:
             start, last = last + 1, reader.line_num + above
             lines = last - start + 1
             is_open = found.ending.is_read
-            yield start, Fault(f"the row {UNCLOSED}") if is_open else _unreadable(error, lines)
+            yield (
+                start,
+                Fault(f"the row {UNCLOSED}", fix=CLOSE_IT)
+                if is_open
+                else _unreadable(error, lines),
+            )
 
 
 def _delimiter(header: str, needed: Sequence[str], default: str, style: Literal[0, 3]) -> str:
