@@ -55,7 +55,7 @@ def test_a_bad_row_of_standard_input_is_named_by_its_line(predict):
     place = "error: standard input:3:2 (sentence): the text is empty; "
     assert place in said.err
     left = [line for line in said.err.splitlines() if line.startswith("note: ")]
-    assert left[0] == "note: same is skipped: standard input has no column left, right"
+    assert "because standard input lacks their columns: same ('left' and 'right')" in left[0]
 
 
 def test_a_skipped_row_of_standard_input_is_named_by_its_line(predict):
@@ -64,11 +64,23 @@ def test_a_skipped_row_of_standard_input_is_named_by_its_line(predict):
     assert said.err.endswith("first: standard input:3:2 (sentence): the text is empty\n")
 
 
+def test_plain_text_on_standard_input_is_met_with_how_it_was_read(predict):
+    for options in ([], ["--task", "mood"]):
+        said = predict(b"Anna went to Rome\n", *options)
+        assert said.code == 2
+        assert "was read as CSV, whose first line names the columns" in said.err
+
+
+def test_a_file_for_the_only_task_is_told_the_missing_and_the_found_columns(predict):
+    said = predict(b"texte\nBon film\n", "--task", "mood")
+    assert "no column 'sentence'; columns found: 'texte'; rename it" in said.err
+
+
 @pytest.mark.parametrize(
     ("content", "finding"),
     [
         (b"", "standard input: the file is empty"),
-        (b"a,b\n1,2\n", "standard input: the columns are a, b, but mood reads sentence"),
+        (b"a,b\n1,2\n", "standard input: the columns are 'a', 'b', but mood reads sentence"),
         (b'{"sentence": "a"}\n{"sentence"\n', "standard input:2:12: a line must be one JSON"),
         (b"PAR1 and no more", "standard input: the Parquet file is damaged"),
         (b"\x89PNG", "standard input: is a picture"),
@@ -88,7 +100,7 @@ def test_what_is_wrong_with_standard_input_is_said_of_standard_input(predict, co
     [
         ("left,b", "; nearest is same: the file lacks right"),
         ("a,sentense", "; nearest is mood: the file lacks sentence (did you mean 'sentense'?)"),
-        ("a,b", "alike reads left, right"),
+        ("a,b", "or JSON lines"),
     ],
 )
 def test_a_file_that_fits_no_task_is_told_the_nearest(predict, columns, nearest):
@@ -197,7 +209,7 @@ def test_rows_of_other_tasks_are_left_out_where_a_task_is_chosen(predict):
     assert [json.loads(line)["id"] for line in said.out.splitlines()] == ["b", "c"]
     said = predict(lines(MIXED[:1]), "--task", "same")
     assert said.code == 2
-    assert "same reads left, right" in said.err
+    assert "no columns 'left' and 'right'; columns found: 'id', 'sentence'" in said.err
 
 
 def test_an_empty_text_is_still_bad_in_mixed_rows(predict):

@@ -22,7 +22,7 @@ from cotrunk.cli.trained import answering_tasks, load_run, refuse_encoding
 from cotrunk.data.reading.examples import Rows, Source
 from cotrunk.data.reading.files import BOM
 from cotrunk.data.reading.mixed import columns_in, is_mixed, rows_without_texts
-from cotrunk.errors import UserError, plural
+from cotrunk.errors import UserError, did_you_mean, plural, shown
 from cotrunk.files import whole_file
 from cotrunk.infer.int8 import to_int8
 from cotrunk.infer.model import Model
@@ -172,22 +172,60 @@ def _usable_tasks(
     arguments: Namespace, chosen: list[str], sources: Mapping[str, Source]
 ) -> list[str]:
     """The chosen tasks whose columns the file has; with --task it must have all of them."""
-    if arguments.task and not any(map(is_mixed, sources.values())):
+    if arguments.task and arguments.file != "-" and not any(map(is_mixed, sources.values())):
         return chosen  # reading the file reports a missing column
     place = name_of(arguments.file)
     columns = {name: columns_in(sources[name]) for name in chosen}
     usable = [name for name in chosen if set(sources[name].texts) <= set(columns[name])]
     if not usable:
-        wanted = "; ".join(f"{name} reads {', '.join(sources[name].texts)}" for name in chosen)
-        found = columns[chosen[0]]
-        nearest = nearest_task({name: sources[name].texts for name in chosen}, found)
-        raise UserError(f"{place}: the columns are {', '.join(found)}, but {wanted}{nearest}")
-    for name in (name for name in chosen if name not in usable):
-        missing = [text for text in sources[name].texts if text not in columns[name]]
-        if arguments.task:
-            raise UserError(f"{place}: has no column {', '.join(missing)}, which {name} reads")
-        say(f"note: {name} is skipped: {place} has no column {', '.join(missing)}")
+        wanted = {name: sources[name].texts for name in chosen}
+        is_csv = arguments.file == "-" and sources[chosen[0]].path.suffix == ".csv"
+        why = _no_task_fits(wanted, columns[chosen[0]], note=READ_AS_CSV if is_csv else "")
+        raise UserError(f"{place}: {why}")
+    skipped = {
+        name: [text for text in sources[name].texts if text not in columns[name]]
+        for name in chosen
+        if name not in usable
+    }
+    for name, missing in skipped.items() if arguments.task else ():
+        raise UserError(f"{place}: has {_no_columns(missing)}, which {name} reads")
+    if len(skipped) == 1:
+        ((name, missing),) = skipped.items()
+        say(f"note: {name} is skipped: {place} has {_no_columns(missing)}")
+    elif skipped:
+        each = ", ".join(f"{name} ({_quoted(missing)})" for name, missing in skipped.items())
+        say(f"note: tasks are skipped, because {place} lacks their columns: {each}")
     return usable
+
+
+READ_AS_CSV = (
+    "; standard input was read as CSV, whose first line names the columns; "
+    "give such a line, or JSON lines"
+)
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return " and ".join(map(shown, names))
+
+
+def _no_columns(names: Sequence[str]) -> str:
+    return f"no {'column' if len(names) == 1 else 'columns'} {_quoted(names)}"
+
+
+def _no_task_fits(
+    wanted: Mapping[str, Sequence[str]], columns: Sequence[str], *, note: str
+) -> str:
+    """What the file lacks, and how to mend it; ``note`` is for a file without similar columns."""
+    found = ", ".join(shown(column, 40) for column in columns[:20]) or "none"
+    if len(set(map(tuple, wanted.values()))) > 1:
+        reads = "; ".join(f"{name} reads {', '.join(texts)}" for name, texts in wanted.items())
+        nearest = nearest_task(wanted, columns)
+        nearest = nearest or f"; rename the columns to those of a task{note}"
+        return f"the columns are {found}, but {reads}{nearest}"
+    missing = [text for text in next(iter(wanted.values())) if text not in columns]
+    hint = did_you_mean(missing[0], columns) if len(missing) == 1 else ""
+    them = "it" if len(missing) == len(columns) == 1 else "the columns"
+    return f"{_no_columns(missing)}; columns found: {found}{hint or f'; rename {them}{note}'}"
 
 
 def _readers(predictor: Predictor, names: Sequence[str], sources: Mapping[str, Source]) -> Readers:
