@@ -49,6 +49,12 @@ def test_a_slip_in_the_name_of_our_own_weights_is_met_with_it(tmp_path):
 
 
 @pytest.mark.usefixtures("hub")
+def test_a_name_without_an_owner_is_met_with_what_can_be_named(tmp_path):
+    with pytest.raises(UserError, match="give minilm, the id of"):
+        find("nope", base=tmp_path)
+
+
+@pytest.mark.usefixtures("hub")
 @pytest.mark.parametrize("weights", ["two words", "a/b/c", "x" * 5000, "nul\0"])
 def test_what_cannot_be_an_id_is_said_to_be_none(tmp_path, weights):
     with pytest.raises(UserError, match="must have the form owner/name"):

@@ -20,6 +20,7 @@ HUB_FILES = [
     "vocab.json",
     "merges.txt",
 ]
+NAMES = "give minilm, the id of a Hugging Face model (owner/name) or a folder"
 SECONDS_TO_ANSWER = 5.0
 
 
@@ -59,9 +60,9 @@ def _downloaded(model: str, place: str, *, files: Sequence[str] = HUB_FILES) -> 
     try:
         return download(model, files=files)
     except UserError as error:
+        fix = "" if "/" in model else did_you_mean(model, ["minilm"]) or f"; {NAMES}"
         raise UserError(
-            f"{place}: not 'minilm', 'random:<shape>' or a folder, "
-            f"and as a Hugging Face model: {error}{did_you_mean(model, ['minilm'])}"
+            f"{place}: is not a folder, and cannot be taken from Hugging Face: {error}{fix}"
         ) from error
 
 
@@ -87,7 +88,7 @@ def _reason(error: Exception) -> str:
 
     match error:
         case HFValidationError():
-            return "the name must have the form owner/name"
+            return "its name must have the form owner/name"
         case GatedRepoError():
             return "it is gated: request access on its page, then run: hf auth login"
         case RepositoryNotFoundError():
