@@ -219,6 +219,16 @@ def test_an_export_that_differs_is_not_written(run, call, tmp_path, monkeypatch)
     assert list(tmp_path.iterdir()) == []
 
 
+def test_tasks_refused_for_the_same_reason_share_a_line_and_the_others_are_named(call, tmp_path):
+    run = train(write_world(tmp_path), "encoder.pooling=mean")
+    code, _, err = call("export", run, "--to", "transformers", "-o", tmp_path / "new")
+    assert code == 2
+    refused = [line for line in err.splitlines() if line.startswith("error: task")]
+    reasons = [line.split(": ", 2)[2] for line in refused]
+    assert len(set(reasons)) == len(reasons)
+    assert err.splitlines()[-1].endswith("give --task names")
+
+
 def test_bad_requests_are_one_line_and_write_nothing(run, call, tmp_path, monkeypatch):
     full, free = tmp_path / "full", tmp_path / "free"
     full.mkdir()

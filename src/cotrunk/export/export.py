@@ -8,7 +8,7 @@ from typing import get_args
 
 import numpy as np
 
-from cotrunk.errors import UserError, complaints
+from cotrunk.errors import UserError, complaints, spelled
 from cotrunk.export.adapter import refuse_without_adapters
 from cotrunk.export.card import Use, write_card
 from cotrunk.export.check import CheckRows, largest_difference, refuse_difference, rows_to_check
@@ -76,14 +76,23 @@ def export(model: Model, request: Request) -> list[Exported]:
 
 
 def _refuse_unfit(model: Model, request: Request) -> None:
-    wrong = []
+    wrong: dict[str, list[str]] = {}
     for task in request.tasks:
         if not model.network.tasks[task].labels.can_answer:
-            wrong.append(f"task {task}: is only for training and makes no predictions")
+            wrong.setdefault("is only for training and makes no predictions", []).append(task)
         elif reason := _reason_against(model, task, request.to):
-            wrong.append(f"task {task}: {reason}{_formats_that_can(model, task, request.to)}")
-    if wrong:
-        raise UserError(*wrong)
+            line = f"{reason}{_formats_that_can(model, task, request.to)}"
+            wrong.setdefault(line, []).append(task)
+    lines = [
+        f"{'task' if len(tasks) == 1 else 'tasks'} {', '.join(tasks)}: {line}"
+        for line, tasks in wrong.items()
+    ]
+    refused = {task for tasks in wrong.values() for task in tasks}
+    if lines and (others := [task for task in request.tasks if task not in refused]):
+        chosen = spelled(command=f"--task {' '.join(others)}", python=f"tasks={others!r}")
+        lines.append(f"--to {request.to} can export {', '.join(others)}: give {chosen}")
+    if lines:
+        raise UserError(*lines)
 
 
 def _reason_against(model: Model, task: str, to: Format) -> str:
