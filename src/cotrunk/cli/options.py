@@ -10,9 +10,7 @@ from cotrunk.errors import UserError, did_you_mean
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 
 
-INVALID_CHOICE = re.compile(
-    r"argument (.+): invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL
-)
+INVALID_CHOICE = re.compile(r"(.+): invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
 COMMANDS_ELSEWHERE = {"fit": "train", "finetune": "train", "test": "evaluate", "score": "evaluate"}
 
 
@@ -31,6 +29,7 @@ class Parser(argparse.ArgumentParser):
         return found, unknown
 
     def error(self, message: str) -> NoReturn:
+        message = message.removeprefix("argument ") if ":" in message else message
         if match := INVALID_CHOICE.fullmatch(message):
             message = _wrong_choice(*match.groups())
         help_ = f"see {self.prog} --help"
@@ -86,6 +85,20 @@ def port(text: str) -> int:
     if not text.isdecimal() or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"must be a number from 0 to 65535; found {text!r}")
     return int(text)
+
+
+def number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a number; found {text!r}") from None
+
+
+def whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a whole number; found {text!r}") from None
 
 
 def positive(text: str) -> int:

@@ -8,10 +8,12 @@ from cotrunk.cli.options import (
     Parser,
     command,
     count,
+    number,
     positive,
     settings,
     several,
     which,
+    whole,
 )
 from cotrunk.cli.serve_options import add_serve
 
@@ -106,9 +108,9 @@ def _add_plan(commands: Commands) -> None:
         "--neck", metavar="PLAN", help='layers between encoder and heads, such as "S-I-S"'
     )
     plan.add_argument(
-        "--pal", metavar="SIZE", type=int, help="projected attention layers of this size"
+        "--pal", metavar="SIZE", type=whole, help="projected attention layers of this size"
     )
-    plan.add_argument("--pal-heads", metavar="N", type=int, help="attention heads (default: 12)")
+    plan.add_argument("--pal-heads", metavar="N", type=whole, help="attention heads (default: 12)")
     plan.add_argument("--pal-who", metavar="S|I|(a+b)", help="who shares them (default: I)")
     plan.add_argument(
         "--heads", metavar="N,N,...", help="number of outputs of each task's linear head"
@@ -277,7 +279,7 @@ def _add_compare(commands: Commands) -> None:
     )
     compare.add_argument(
         "--margin",
-        type=float,
+        type=number,
         default=0.01,
         help="smallest difference of a score that matters (default: %(default)s)",
     )
