@@ -1,6 +1,8 @@
 """``cotrunk init FILE...``: from an unknown file to a config that trains as it is."""
 
+import json
 import tomllib
+from pathlib import Path
 
 import pytest
 from shapes import TINY, reviews, sentence, write_csv
@@ -68,7 +70,7 @@ def test_labels_of_the_same_name_in_two_files_are_told_apart(cotrunk, tmp_path):
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("text,other\n" + "all the same words here,unique\n" * 3, "no column looks like a label"),
+        ("text,other\n" + "all the same words here,unique\n" * 3, "no column looks like labels"),
         ("text,text\na b c d,1\n", "two columns are called"),
         ("text,label\n", "a header but no rows"),
         ("it is slow,0\n" + "it is bright and slow,1\n" * 9 + "tea,0\n", "looks like data"),
@@ -97,6 +99,24 @@ def test_rows_that_cannot_be_read_are_skipped_by_the_config_and_named(cotrunk, t
     assert tomllib.loads(text)["tasks"]["stars"]["skip_bad_rows"] is True
     said = cotrunk("train", tmp_path / "run.toml", "--out", tmp_path / "out", *TINY)
     assert said.code == 0, said.err
+
+
+def test_comments_name_rare_classes_and_are_below_each_other(cotrunk, tmp_path):
+    rows = [[sentence(), sentence(), "xy"[i % 2]] for i in range(30)]
+    rows[7][2] = "odd"
+    file = write_csv(tmp_path / "pairs.csv", ["question1", "question2", "label"], rows)
+    assert cotrunk("init", file).code == 0
+    text = Path("run.toml").read_text()
+    assert "# rare: odd (1 row)" in text
+    block = text.partition("[tasks.label]")[2].partition("[train]")[0]
+    assert len({line.index("#") for line in block.splitlines() if "#" in line}) == 1
+
+
+def test_booleans_of_json_are_named_as_in_the_file(cotrunk, tmp_path):
+    rows = [{"text": sentence(), "ok": i % 2 == 0} for i in range(30)]
+    (tmp_path / "ok.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert cotrunk("init", tmp_path / "ok.jsonl").code == 0
+    assert "# ok: false or true" in Path("run.toml").read_text()
 
 
 def test_a_file_in_another_script_is_refused_with_the_way_to_convert_it(cotrunk, tmp_path):

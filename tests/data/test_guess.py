@@ -340,4 +340,4 @@ def test_a_file_without_rows_says_so(tmp_path, name, content, says):
 def test_a_long_file_without_labels_is_refused(tmp_path):
     rows = [[f"{SENTENCE} {n}", f"u{n}"] for n in range(20_100)]
     line = refusal(csv(tmp_path, ["text", "user"], rows))
-    assert "no column looks like a label" in line
+    assert "no column looks like labels" in line

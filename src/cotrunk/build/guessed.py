@@ -93,7 +93,10 @@ def _task(task: GuessedTask, folder: Path) -> list[str]:
         "dev": "a share of the training rows" if isinstance(task.dev, float) else "",
     }
     seen = [f"# {_one_line(why)}" for why in task.why]
-    lines = [_line(key, value, comments.get(key, "")) for key, value in keys.items()]
+    commented = [key for key in keys if comments.get(key)]
+    width = max((len(f"{key} = {_toml(keys[key])}") for key in commented), default=0)
+    column = max(COMMENT_COLUMN, width + 2)  # comments of a block are below each other
+    lines = [_line(key, value, comments.get(key, ""), column) for key, value in keys.items()]
     if task.id:  # optional, because files to predict may lack it
         lines.append("# " + _line("id", task.id, "names rows in predictions, instead of numbers"))
     return [*seen, f"[tasks.{task.name}]", *lines]
@@ -104,9 +107,9 @@ def _relative_to(folder: Path, file: Path) -> str:
     return file.as_posix() if file.is_absolute() else Path(os.path.relpath(file, folder)).as_posix()
 
 
-def _line(key: str, value: object, comment: str) -> str:
+def _line(key: str, value: object, comment: str, column: int = COMMENT_COLUMN) -> str:
     line = f"{key} = {_toml(value)}"
-    return f"{line:<{COMMENT_COLUMN - 1}} # {comment}" if comment else line
+    return f"{line:<{column - 1}} # {comment}" if comment else line
 
 
 def _toml(value: object) -> str:

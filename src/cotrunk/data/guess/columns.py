@@ -1,9 +1,11 @@
 """Guesses from the cells of a column, not from its name, if it has texts, labels or ids."""
 
+import json
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Literal
 
 from cotrunk.data.guess.markers import without_markers
@@ -57,7 +59,7 @@ class Column:
     ``separator`` separates the classes of a set; ``words`` is the mean number of words in a cell.
     For lists, ``lengths`` has the length of each row, ``scheme`` is their scheme if they are tags,
     and ``misfits`` counts the rows that break it. ``markers`` such as NA stand in ``marked`` cells,
-    which are not ``filled``.
+    which are not ``filled``. ``rare`` are the values that may be classes and are in a single row.
     """
 
     name: str
@@ -76,6 +78,7 @@ class Column:
     blank: int = 0
     markers: tuple[str, ...] = ()
     marked: int = 0
+    rare: tuple[str, ...] = ()
 
     @property
     def may_be_label(self) -> bool:
@@ -131,6 +134,7 @@ def _of_numbers(name: str, written: list[str], numbers: list[float]) -> Column:
         low=min(numbers),
         high=max(numbers),
         is_spelled_whole=is_spelled_whole,
+        rare=_rare(str(int(number)) for number in numbers) if ordered else (),
     )
 
 
@@ -147,7 +151,22 @@ def _of_texts(name: str, written: list[str]) -> Column:
         values, role = tuple(sorted(names)), "set" if separator else "category"
     else:
         values, role, separator = (), "text" if words > FEW_WORDS else "id", ""
-    return Column(name, role, len(written), len(distinct), values, separator=separator, words=words)
+    parts = ({x.strip() for x in cell.split(separator)} for cell in written) if separator else ()
+    rare = _rare(chain.from_iterable(parts) if separator else written) if values else ()
+    return Column(
+        name,
+        role,
+        len(written),
+        len(distinct),
+        values,
+        separator=separator,
+        words=words,
+        rare=rare,
+    )
+
+
+def _rare(values: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(value for value, count in Counter(values).items() if count == 1))
 
 
 def _may_be_classes(values: set[str], rows: int) -> bool:
@@ -187,7 +206,17 @@ def _of_lists(name: str, cells: Sequence[list[Any]]) -> Column:
         return Column(name, "words", len(cells), len(distinct))
     scheme, misfits = scheme_of(cells)
     values = tuple(sorted(distinct))
-    return Column(name, "words", len(cells), len(distinct), values, scheme=scheme, misfits=misfits)
+    rare = _rare(chain.from_iterable(map(set, cells)))
+    return Column(
+        name,
+        "words",
+        len(cells),
+        len(distinct),
+        values,
+        scheme=scheme,
+        misfits=misfits,
+        rare=rare,
+    )
 
 
 def _is_empty(cell: object) -> bool:
@@ -195,4 +224,7 @@ def _is_empty(cell: object) -> bool:
 
 
 def _spelled(cell: str | float) -> str:
+    """Booleans as JSON writes them, because only JSON lines have any."""
+    if isinstance(cell, bool):
+        return json.dumps(cell)
     return cell if isinstance(cell, str) else repr(cell)

@@ -121,7 +121,7 @@ def _tasks_of(splits: Mapping[str, Path]) -> list[GuessedTask]:
     if not found:
         held = ", ".join(f"{column.name} ({_described(column)})" for column in seen.columns[:20])
         raise UserError(
-            f"{seen.path}: no column looks like a label of a text; found {held}; "
+            f"{seen.path}: no column looks like labels; found {held}; "
             "write the task by hand: cotrunk init -o run.toml shows how"
         )
     left_out = [f"left out: {what}" for what in (commas, objects) if what]
@@ -223,7 +223,14 @@ def _about_texts(seen: FileSummary, splits: Mapping[str, Path]) -> Iterator[Gues
         kind, why, options = _kind_of(column)
         if kind and column.name not in texts:
             task = _task(seen, splits, column, texts, kind, why, options)
-            yield replace(task, why=(*task.why, *notes))
+            rare = _rare(column) if options.get("classes") else []
+            yield replace(task, why=(*task.why, *rare, *notes))
+
+
+def _rare(column: Column) -> list[str]:
+    """A remark on classes of one row: they cannot be both learned and scored."""
+    each = " each" if len(column.rare) > 1 else ""
+    return [f"rare: {_listed(column.rare)} (1 row{each})"] if column.rare else []
 
 
 def _most_varied(columns: Sequence[Column]) -> Column | None:
