@@ -13,5 +13,5 @@ def with_advice(error: CheckpointError, folder: Path, which: str, *, by: str = "
     is_intact = (folder / other).is_dir() and not damages(folder / other)[1]
     option = f"`{by} --which {other}`" if by else f"--which {other}"
     return UserError(
-        f"{error}; " + (f"try {option}, or train again" if is_intact else "train again")
+        f"{error}; " + (f"try {option}, or train it again" if is_intact else "train it again")
     )

@@ -199,5 +199,5 @@ def tensors_of(network: Network) -> dict[str, Tensor]:
 def finite(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     """The weights to save, which must not be NaN or infinite."""
     if broken := not_finite(tensors):
-        raise TrainingStopped(f"{broken}, so it is not saved; lower train.lr and train again")
+        raise TrainingStopped(f"{broken}, so it is not saved; lower train.lr and train it again")
     return tensors
