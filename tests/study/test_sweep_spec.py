@@ -236,7 +236,10 @@ def test_all_mistakes_of_a_file_are_named_at_once(mistakes):
         ('base = "toys.toml"', ["toys.toml", "'toy.toml'"]),
         ('preset = "hybrid"', ["hybrid", "'hybrid-bert'"]),
         ("", ["base", "preset"]),
-        ('base = "toy.toml"\npreset = "hybrid-bert"', ["remove one", '"toy.toml"', '"hybrid-bert"']),
+        (
+            'base = "toy.toml"\npreset = "hybrid-bert"',
+            ["remove one", '"toy.toml"', '"hybrid-bert"'],
+        ),
     ],
 )
 def test_a_sweep_without_a_base_is_refused(mistakes, base, words):

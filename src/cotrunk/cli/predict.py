@@ -212,9 +212,7 @@ def _no_columns(names: Sequence[str]) -> str:
     return f"no {'column' if len(names) == 1 else 'columns'} {_quoted(names)}"
 
 
-def _no_task_fits(
-    wanted: Mapping[str, Sequence[str]], columns: Sequence[str], *, note: str
-) -> str:
+def _no_task_fits(wanted: Mapping[str, Sequence[str]], columns: Sequence[str], *, note: str) -> str:
     """What the file lacks, and how to mend it; ``note`` is for a file without similar columns."""
     found = ", ".join(shown(column, 40) for column in columns[:20]) or "none"
     if len(set(map(tuple, wanted.values()))) > 1:
