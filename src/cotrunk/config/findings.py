@@ -136,7 +136,7 @@ PATTERNS = {
 
 def rule(details: ErrorDetails) -> str:
     """The rule, in the words of a config rather than of a type checker."""
-    context = {
+    context: dict[str, Any] = {
         name: int(value) if isinstance(value, float) and value.is_integer() else value
         for name, value in details.get("ctx", {}).items()
     }
