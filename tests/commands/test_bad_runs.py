@@ -39,7 +39,7 @@ def test_damaged_weights_are_refused(cotrunk, run):
     said = cotrunk("evaluate", run)
     assert said.code == 2
     assert "damaged: model.safetensors" in said.err
-    assert "try --which final, or train again" in said.err
+    assert "try --which final, or train it again" in said.err
     assert cotrunk("evaluate", run, "--which", "final").code == 0
 
 
@@ -49,9 +49,9 @@ def test_info_says_what_to_do_about_damaged_weights(cotrunk, run):
     said = cotrunk("info", run)
     assert (said.code, said.out) == (2, "")
     assert "try `cotrunk evaluate" in said.err
-    assert "--which final`, or train again" in said.err
+    assert "--which final`, or train it again" in said.err
     (run / "final" / "model.safetensors").unlink()
-    assert cotrunk("info", run).err.rstrip().endswith("found no such file; train again")
+    assert cotrunk("info", run).err.rstrip().endswith("found no such file; train it again")
 
 
 @pytest.mark.slow
