@@ -36,7 +36,7 @@ def near_config(path: Path) -> str:
     Only stems are compared: the common ending makes all short names similar.
     """
     beside = {other.stem: other.name for other in path.parent.glob("*.toml")}
-    near = difflib.get_close_matches(path.stem[:200], beside, n=1, cutoff=0.8)
+    near = difflib.get_close_matches(path.stem[:200], beside, n=1, cutoff=0.65)
     return f"; did you mean {beside[near[0]]!r}?" if near else ""
 
 
