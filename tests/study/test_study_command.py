@@ -87,6 +87,23 @@ def test_a_study_ends_in_tables_verdicts_and_a_page_and_is_never_rerun(
 
 
 @pytest.mark.slow
+def test_a_study_can_be_run_one_sweep_after_the_other(study_file, capsys, monkeypatch):
+    monkeypatch.chdir(study_file.parent)
+    assert main(command(study_file, "--engine", "local", "--only", "plans", "--json")) == 0
+    found = json.loads(capsys.readouterr().out)
+    verdicts = {claim["id"]: claim["verdict"] for claim in found["claims"]}
+    assert verdicts == {"small": "confirmed", "single": "not run yet"}
+    out = study_file.parent / "out"
+    assert not (out / "again").exists()
+    written = {file: file.stat().st_mtime_ns for file in out.glob("*/*/run.json")}
+
+    assert main(command(study_file, "--engine", "local", "--only", "again", "--json")) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {claim["verdict"] for claim in found["claims"]} == {"confirmed", "undecided"}
+    assert written.items() < {f: f.stat().st_mtime_ns for f in out.glob("*/*/run.json")}.items()
+
+
+@pytest.mark.slow
 def test_a_dry_run_lists_the_trials_and_trains_none(study_file, capsys, monkeypatch):
     monkeypatch.chdir(study_file.parent)
     assert main(command(study_file, "--dry-run", "--seeds", "3", "--json")) == 0
@@ -151,6 +168,7 @@ def test_a_dev_file_without_rows_is_refused_and_nothing_is_written(
         (["mops", "-o", "x", "--seeds", "0"], "1 or more"),
         (["mops", "-o", "x", "--set", "train.lrr=1"], "train.lrr is not a setting"),
         (["headline", "-o", "x"], "give --data DIR"),
+        (["mops", "-o", "x", "--only", "subset"], "--only subset"),
     ],
 )
 def test_wrong_arguments_are_refused_before_anything_starts(

@@ -8,7 +8,7 @@ from typing import Any
 
 from cotrunk.errors import UserError
 from cotrunk.files import write_whole
-from tools.results.documents import ZERO_SHOT, read_results
+from tools.results.documents import ZERO_SHOT, read_document, read_results
 
 ROOT = Path(__file__).parents[2]
 
@@ -46,6 +46,7 @@ def _parser() -> argparse.ArgumentParser:
 def _collect(given: argparse.Namespace, root: Path) -> None:
     from tools.results.collect import collect, study_of
     from tools.results.headline import NAME, headline_of
+    from tools.results.merge import merged
 
     if NAME in [study_of(folder) for folder in given.folder] and given.tries is None:
         raise UserError("collect: give --tries N for the headline: how many recipes were tried")
@@ -53,6 +54,8 @@ def _collect(given: argparse.Namespace, root: Path) -> None:
         document = collect(folder)
         if document["study"] == NAME:
             document = headline_of(document, tries=given.tries, chosen_at=given.chosen_at)
+        elif old := read_document(root / "results", document["study"]):
+            document = merged(old, document)
         _write(root, document["study"], document)
 
 

@@ -95,7 +95,7 @@ class Results:
 
 
 def read_results(folder: Path) -> Results:
-    found = {name: _read(folder, name) for name in (*STUDIES, HEADLINE, ZERO_SHOT)}
+    found = {name: read_document(folder, name) for name in (*STUDIES, HEADLINE, ZERO_SHOT)}
     results = {name: Result(name, document) for name, document in found.items() if document}
     measured = found[ZERO_SHOT]
     return Results(
@@ -110,7 +110,8 @@ def _zero_shot(document: Mapping[str, Any]) -> ZeroShot:
     return ZeroShot(para["accuracy"], sts["pearson"], para["threshold"])
 
 
-def _read(folder: Path, name: str) -> Mapping[str, Any] | None:
+def read_document(folder: Path, name: str) -> dict[str, Any] | None:
+    """The JSON of a study; None if it was never collected."""
     path = folder / f"{name}.json"
     try:
         document = json.loads(path.read_text(encoding="utf-8"))

@@ -181,6 +181,7 @@ def _add_study(commands: Commands) -> None:
     study.add_argument(
         "--address", metavar="A", help="a running Ray cluster that sees the same files"
     )
+    several(study, "--only", "SWEEP", "run these sweeps of the study, and leave the others")
     several(study, "--set", "KEY=VALUE", "override settings of all trials")
     study.add_argument(
         "--dry-run", action="store_true", help="list the trials and the time they will take"

@@ -46,7 +46,8 @@ def study(arguments: Namespace) -> Document:
     with TemporaryDirectory() as scratch:  # a study that is refused leaves nothing behind
         specs = check(chosen, with_dev_part(chosen, choices, Path(scratch)))
         if arguments.dry_run:
-            return _dry_run(chosen, specs, folder, as_json=arguments.json)
+            now = {name: spec for name, spec in specs.items() if choices.runs_now(name)}
+            return _dry_run(chosen, now, folder, as_json=arguments.json)
     write_identity(folder, identity | _asked(arguments) | {"planned": trial_counts(specs)})
     choices = with_dev_part(chosen, choices, folder)
     failed: list[str] = []
@@ -117,6 +118,7 @@ def _choices(arguments: Namespace) -> Choices:
         seeds=arguments.seeds,
         threads=arguments.threads,
         changes=changes,
+        only=arguments.only,
     )
 
 

@@ -29,7 +29,8 @@ BestOf = Callable[[str, str, str], list[Any]]
 class Choices:
     """What the user decides about a study. ``changes`` are those of --set, by dotted key.
 
-    ``paraphrase_dev`` is a part of the dev file in ``data`` that is used in its place.
+    ``paraphrase_dev`` is a part of the dev file in ``data`` that is used in its place; ``only``
+    are the sweeps that run now, all if empty.
     """
 
     data: Path | None = None
@@ -38,6 +39,10 @@ class Choices:
     seeds: int | None = None
     threads: int = 1
     changes: Mapping[str, Any] | None = None
+    only: Sequence[str] = ()
+
+    def runs_now(self, sweep: str) -> bool:
+        return not self.only or sweep in self.only
 
 
 def spec_of_sweep(study: Study, name: str, choices: Choices, best_of: BestOf) -> Spec:

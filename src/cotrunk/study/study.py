@@ -97,6 +97,7 @@ def with_dev_part(study: Study, choices: Choices, out: Path) -> Choices:
 def check(study: Study, choices: Choices) -> dict[str, Spec]:
     """All sweeps that will run, after checking every trial; reports all errors at once."""
     refuse_missing_data(choices.data)
+    _refuse_unknown(study, choices.only)
     errors = Errors()
     specs: dict[str, Spec] = {}
     with errors.gathered():
@@ -111,6 +112,13 @@ def check(study: Study, choices: Choices) -> dict[str, Spec]:
     return specs
 
 
+def _refuse_unknown(study: Study, only: Sequence[str]) -> None:
+    for name in only:
+        if name not in study.sweeps:
+            known = did_you_mean(name, study.sweeps) or f"; it has {', '.join(study.sweeps)}"
+            raise UserError(f"--only {name}: study {study.name} has no such sweep{known}")
+
+
 def _refuse_nothing(study: Study, specs: Mapping[str, Spec], data: Path | None) -> None:
     """A study of which no sweep can run would end with empty tables."""
     if specs:
@@ -122,7 +130,7 @@ def _refuse_nothing(study: Study, specs: Mapping[str, Spec], data: Path | None) 
 def run(study: Study, choices: Choices, out: Path, run_sweep: RunSweep) -> Outcome:
     """The same call continues a study that was stopped."""
     for name, part in study.sweeps.items():
-        if not why_skipped(part, choices.data):
+        if choices.runs_now(name) and not why_skipped(part, choices.data):
             run_sweep(name, spec_of_sweep(study, name, choices, _best_of(out)), out / name)
     return conclude(study, choices, out)
 
