@@ -95,11 +95,29 @@ def test_what_is_wrong_with_standard_input_is_said_of_standard_input(predict, co
     assert errors[0].startswith(f"error: {finding}")
 
 
+def test_the_file_may_follow_any_option(run, tmp_path, capsys):
+    file = tmp_path / "new.csv"
+    file.write_text("sentence\ngood\n")
+    final = ("--which", "final")
+    orders = [
+        (run, *final, "--task", "mood", "--json", file),
+        (run, "--json", file, *final, "--task", "mood"),
+        (run, *final, "--json", file),
+        ("--json", *final, run, file),
+        (run, file, *final, "--json"),
+    ]
+    for order in orders:
+        assert main(["predict", *map(str, order)]) == 0
+    capsys.readouterr()
+    assert main(["predict", str(run), *final]) == 2
+    assert capsys.readouterr().err.endswith("; see cotrunk predict --help\n")
+
+
 @pytest.mark.parametrize(
     ("columns", "nearest"),
     [
         ("left,b", "; nearest is same: the file lacks right"),
-        ("a,sentense", "; nearest is mood: the file lacks sentence (did you mean 'sentense'?)"),
+        ("a,sentense", "; nearest is mood: the file lacks sentence (rename 'sentense')"),
         ("a,b", "or JSON lines"),
     ],
 )

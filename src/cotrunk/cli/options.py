@@ -22,11 +22,24 @@ class Parser(argparse.ArgumentParser):
     ) -> tuple[argparse.Namespace, list[str]]:
         """A command refuses an unknown option, and suggests the most similar one."""
         found, unknown = super().parse_known_args(args, namespace)
+        unknown = self._without_late(found, unknown)
         if unknown and self._subparsers is None:
             options = [name for action in self._actions for name in action.option_strings]
             hint = did_you_mean(unknown[0].partition("=")[0], options)
             self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
         return found, unknown
+
+    def _without_late(self, found: argparse.Namespace, unknown: list[str]) -> list[str]:
+        """What is left of ``unknown`` without optional arguments that follow an option.
+
+        argparse leaves them empty as soon as it meets an option.
+        """
+        left = list(unknown)
+        for action in self._actions:
+            is_empty = action.nargs == "?" and getattr(found, action.dest, None) is None
+            if left and not action.option_strings and is_empty and _is_value(left[0]):
+                setattr(found, action.dest, left.pop(0))
+        return left
 
     def error(self, message: str) -> NoReturn:
         message = message.removeprefix("argument ") if ":" in message else message
@@ -35,6 +48,10 @@ class Parser(argparse.ArgumentParser):
         help_ = f"see {self.prog} --help"
         end = f" ({help_})" if message.endswith("?") else f"; {help_}"
         raise UserError(f"{self.prog}: {message}{end}")
+
+
+def _is_value(text: str) -> bool:
+    return text == "-" or not text.startswith("-")
 
 
 def _wrong_choice(name: str, found: str, listed: str) -> str:

@@ -41,7 +41,10 @@ def _take_file_from_tasks(arguments: Namespace) -> None:
     if arguments.file is None and len(arguments.task) > 1:
         arguments.file = arguments.task.pop()
     if arguments.file is None:
-        raise UserError("predict: give a FILE with texts, or - for standard input")
+        raise UserError(
+            "cotrunk predict: give a FILE with texts, or - for standard input; "
+            "see cotrunk predict --help"
+        )
 
 
 def predict(arguments: Namespace) -> Document:
