@@ -196,6 +196,18 @@ def test_other_tasks_are_compared_where_they_meet_and_have_no_overall(cotrunk, s
     assert document["overall_differences"] == []
 
 
+def test_runs_that_are_scored_by_different_metrics_keep_their_settings(cotrunk, toy):
+    short = ["--unset", "tasks.same", "tasks.alike", "--set", "train.max_steps=1"]
+    for name, *changes in (
+        ("one", "sharing.encoder=S2", "tasks.mood.metric=accuracy"),
+        ("other", "sharing.encoder=I2", "tasks.mood.metric=macro-f1"),
+    ):
+        assert cotrunk("train", toy, "--out", name, *short, *changes).code == 0
+    said = cotrunk("compare", "one", "other")
+    assert said.code == 0
+    assert "sharing.encoder = I2" in said.out
+
+
 def test_runs_with_other_dev_rows_are_refused_and_the_difference_named(cotrunk, several_runs):
     said = cotrunk("compare", several_runs / "apart", several_runs / "other")
     assert (said.code, said.out) == (2, "")

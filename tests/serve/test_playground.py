@@ -166,7 +166,7 @@ def test_a_text_that_is_cut_is_told_as_such(browser, address):
         answered(page)
         assert "20,000" not in page.inner_text("#status")
         page.fill("#text", "tea " * 5000)
-        page.get_by_text("A text is cut at 20,000 characters").wait_for()
+        page.get_by_text("Only 20,000 characters of a text are read").wait_for()
 
 
 def test_a_token_is_asked_for_once(browser, model):

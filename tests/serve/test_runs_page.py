@@ -108,7 +108,11 @@ def test_the_plan_of_a_run_whose_config_names_none_is_that_of_its_network(runs, 
     assert plan() == "S2"  # of the weights it starts from
     record["settings"]["encoder"]["weights"] = "./moved"
     (copied / "run.json").write_text(json.dumps(record), encoding="utf-8")
-    assert plan() == "S"
+    assert plan() == "all layers shared"
+    del record["base"]
+    (copied / "run.json").write_text(json.dumps(record), encoding="utf-8")
+    (row,) = Listing(tmp_path).read().rows
+    assert (row.state, "it has no base" in row.why) == ("broken", True)
 
 
 def test_what_has_not_changed_is_not_read_again(runs, tmp_path):

@@ -39,7 +39,10 @@ def saved_splits(arrays: "Mapping[str, np.ndarray]", folder: Path) -> Splits:
 def encoder_plan(run: RunFolder, record: Mapping[str, Any]) -> str:
     """How the tasks share the layers, as in ``sharing.encoder``; by default they share all."""
     given = record["settings"]["sharing"]["encoder"]
-    return str(given) if given is not None else f"S{_layers(run, record) or ''}"
+    if given is not None:
+        return str(given)
+    layers = _layers(run, record)
+    return f"S{layers}" if layers else "all layers shared"
 
 
 def _layers(run: RunFolder, record: Mapping[str, Any]) -> int | None:
@@ -47,8 +50,11 @@ def _layers(run: RunFolder, record: Mapping[str, Any]) -> int | None:
     for file in (run.best / "config.json", run.final / "config.json"):
         if config := _json(file):
             return shape_of_saved(config, str(file)).layers
+    base = record.get("base")
+    if not isinstance(base, str):
+        raise UserError(f"{run.settings} was not written by `cotrunk train`: it has no base")
     try:
-        shape = local_shape(record["settings"]["encoder"]["weights"], base=Path(record["base"]))
+        shape = local_shape(record["settings"]["encoder"]["weights"], base=Path(base))
     except UserError:  # they were moved since
         return None
     return shape.layers if shape else None

@@ -190,7 +190,8 @@ class RunFolder:
         record = self.read_document("run")
         if not isinstance(record, dict) or not isinstance(record.get("settings"), dict):
             raise UserError(
-                f"{self.settings} was not written by `cotrunk train`: it has no settings"
+                f"{self.settings} was not written by `cotrunk train`: it has no settings; "
+                "give another folder"
             )
         return record
 

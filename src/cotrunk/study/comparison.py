@@ -153,6 +153,12 @@ class Comparison:
         return bool(self.differences or self.overall_differences or self.transfers)
 
     @property
+    def has_tasks_in_common(self) -> bool:
+        """Whether any other group has scores on a task of the baseline, if on another scale."""
+        others = (group for group in self.groups if group is not self.baseline)
+        return any(group.scores.keys() & self.baseline.scores.keys() for group in others)
+
+    @property
     def tasks(self) -> list[str]:
         """All tasks of all runs, in the order of the configs."""
         return list(dict.fromkeys(task for run in self.runs for task in run.record.tasks))

@@ -73,7 +73,7 @@ def table_of(comparison: Comparison) -> Table:
         rows.append(
             [
                 _name(group, comparison),
-                _settings(group) if comparison.has_differences else "",
+                _settings(group) if comparison.has_tasks_in_common else "",
                 *(_score(group.scores.get(task)) for task in tasks),
                 *(score_text(group.overall[key]) for key in OVERALL),
                 *(score_text(group.tm[key]) for key in ("defined", "printed")),

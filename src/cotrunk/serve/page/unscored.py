@@ -4,18 +4,21 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
+from cotrunk.errors import plural
 from cotrunk.runs.folder import RunFolder
 from cotrunk.runs.tail import last_entry
 from cotrunk.serve.page.listing import RunRow
 
-EXPECTED = "No dev scores yet: the report appears after the first evaluation."
+EXPECTED = "No dev scores yet: a report appears after the first evaluation, if there is one."
+STOPPED = "No dev scores: the run was stopped before its first evaluation; --resume goes on."
 NEVER = "No dev scores: the run has ended without an evaluation."
 
 
 def progress(runs: Sequence[tuple[RunRow, Path]]) -> str:
     """A fragment of a page, as a report is."""
     title = runs[0][0].name if len(runs) == 1 else f"{len(runs)} runs"
-    about = EXPECTED if any(row.state == "running" for row, _ in runs) else NEVER
+    states = {row.state for row, _ in runs}
+    about = EXPECTED if "running" in states else STOPPED if "stopped" in states else NEVER
     sections = "".join(_section(row, path) for row, path in runs)
     return (
         f'<header><h1>{escape(title)}</h1><p class="about">{about}</p></header>'
@@ -33,7 +36,7 @@ def _section(row: RunRow, path: Path) -> str:
     )
     return _titled(
         row,
-        f'<p>{row.state}, {int(step["step"]) + 1:,} steps done</p><table class="numbers">'
+        f'<p>{row.state}, {plural(int(step["step"]) + 1, "step")} done</p><table class="numbers">'
         "<caption><span>Training loss at the last step</span></caption>"
         '<thead><tr><th scope="col">task</th><th scope="col">loss</th></tr></thead>'
         f"<tbody>{losses}</tbody></table>",

@@ -165,10 +165,10 @@ async function answer() {
   }
 }
 
-// The field itself cuts what is pasted, without a word.
+// The field itself cuts what is pasted, without a word; a text of just that length looks the same.
 function cut() {
   const isFull = [text, pair].some((field) => field.value.length >= field.maxLength);
-  return isFull ? [`A text is cut at ${text.maxLength.toLocaleString("en")} characters`] : [];
+  return isFull ? [`Only ${text.maxLength.toLocaleString("en")} characters of a text are read`] : [];
 }
 
 async function predicted(run, input, signal) {

@@ -13,7 +13,7 @@ from cotrunk.kinds import Kind
 from cotrunk.kinds.detail import worst_rows
 from cotrunk.study.records import RunRecord, TaskRecord
 from cotrunk.study.report.networks import Networks
-from cotrunk.study.report.parts import Choice, Example, Examples, Section
+from cotrunk.study.report.parts import RUN, Choice, Example, Examples, Section
 from cotrunk.study.report.subject import Subject
 
 SHOWN = 5
@@ -33,7 +33,7 @@ def worst(subject: Subject, networks: Networks) -> Section:
         "gold label (scores: absolute difference)."
     ]
     runs = list(dict.fromkeys(each.run for each in examples))
-    choice = Choice("Run", "run", runs) if runs else None
+    choice = Choice("Run", RUN, runs) if runs else None
     return Section("worst", "Worst examples", text, choice=choice, examples=examples)
 
 
