@@ -23,10 +23,15 @@ def decapitalized(text: str) -> str:
     return text[:1].lower() + text[1:]
 
 
-def did_you_mean(name: str, known: Iterable[str], *, likeness: float = 0.6) -> str:
-    """``; did you mean 'x'?`` to append to a message, or ""; compares at most 1000 names."""
+def near_names(name: str, known: Iterable[str]) -> list[str]:
+    """The most similar name, if any is similar; compares at most 1000."""
     names = [other[:200] for other in islice(known, 1000)]
-    near = difflib.get_close_matches(name[:200], names, n=1, cutoff=likeness)
+    return difflib.get_close_matches(name[:200], names, n=1)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """``; did you mean 'x'?`` to append to a message, or ""."""
+    near = near_names(name, known)
     return f"; did you mean {near[0]!r}?" if near else ""
 
 

@@ -115,7 +115,7 @@ def test_a_file_that_fits_no_task_is_told_the_nearest(cotrunk, there, tmp_path):
     write_rows(path, ["sentense", "mood"], [["good", 1]])
     said = cotrunk("evaluate", there / "apart", path)
     assert (said.code, said.out) == (2, "")
-    nearest = "; nearest is mood: the file lacks sentence (did you mean 'sentense'?)\n"
+    nearest = "; nearest is mood: the file lacks sentence (rename 'sentense')\n"
     assert said.err.endswith(nearest)
 
 

@@ -68,7 +68,18 @@ def test_a_kind_by_its_name_elsewhere_is_answered_with_ours(cotrunk, toy, foreig
 def test_a_misspelt_task_is_answered_with_the_right_one(cotrunk, toy):
     said = cotrunk("plan", toy, "--set", "tasks.moood.weight=2")
     assert said.code == 2
-    assert "did you mean 'mood'?" in said.err
+    assert "did you mean the task 'mood'?" in said.err
+
+
+def test_a_new_task_without_a_kind_is_not_taken_for_one_that_it_resembles(cotrunk, toy):
+    text = toy.read_text().replace(
+        "[tasks.mood]", '[tasks.moods]\ntrain = "mood.csv"\n\n[tasks.mood]'
+    )
+    toy.write_text(text)
+    said = cotrunk("plan", toy)
+    assert said.code == 2
+    assert "tasks.moods.kind is missing: set it to one of" in said.err
+    assert "mean the task" not in said.err
 
 
 def test_a_config_whose_last_task_is_removed_has_no_task(cotrunk, toy):

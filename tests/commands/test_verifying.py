@@ -53,7 +53,7 @@ def test_without_the_hashes_documents_that_are_not_json_are_named_all_the_same(c
     assert document["files"] == count - 2
     *_, unchecked, last = cotrunk("verify", run).out.splitlines()
     assert unchecked == (
-        "not checked, because only seal.json has their hashes: "
+        "hashes not compared, because only seal.json has them: "
         "run.json, findings.json, metrics.jsonl, timing.jsonl"
     )
     assert last.endswith(": 3 damaged")

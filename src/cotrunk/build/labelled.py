@@ -10,7 +10,7 @@ from cotrunk.data.reading.cells import is_undecoded
 from cotrunk.data.reading.encodings import SAVE_AS_UTF8, encoding_fix
 from cotrunk.data.reading.examples import Source
 from cotrunk.data.reading.files import PLAIN_TEXT
-from cotrunk.errors import Errors, UserError, did_you_mean, option, spelled
+from cotrunk.errors import Errors, UserError, near_names, option, spelled
 from cotrunk.infer.model import Model
 from cotrunk.kinds.task import Task
 
@@ -114,20 +114,19 @@ def _needed(source: Source) -> list[str]:
 def nearest_task(wanted: Mapping[str, Sequence[str]], columns: Sequence[str]) -> str:
     """The task that the file comes nearest to, and what it lacks; "" if it is near to none."""
     missing = {
-        name: {text: did_you_mean(text, columns) for text in texts if text not in columns}
+        name: {text: near_names(text, columns) for text in texts if text not in columns}
         for name, texts in wanted.items()
     }
 
     def likeness(name: str) -> float:
-        unlike = sum(not hint for hint in missing[name].values())
+        unlike = sum(not near for near in missing[name].values())
         return 1 - unlike / len(wanted[name])
 
     name = max(wanted, key=likeness)
     if not likeness(name):
         return ""
     lacking = [
-        f"{text} ({hint.removeprefix('; ')})" if hint else text
-        for text, hint in missing[name].items()
+        f"{text} (rename {near[0]!r})" if near else text for text, near in missing[name].items()
     ]
     return f"; nearest is {name}: the file lacks {', '.join(lacking)}"
 

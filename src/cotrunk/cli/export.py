@@ -31,7 +31,6 @@ def export_run(arguments: Namespace) -> Document:
         int8=arguments.int8,
         keep_lora=arguments.keep_lora,
     )
-    folder.resolve().parent.mkdir(parents=True, exist_ok=True)
     with terminable():
         found = export(model, request)
     if not arguments.json:

@@ -174,8 +174,12 @@ def explain(found: Sequence[ErrorDetails]) -> str:
 def _why_needed(path: Keys, raw: dict[str, Any], kinds: Kinds) -> str:
     if path[-1] != "kind":
         return "it has no default"
-    others = [name for name in raw.get("tasks", ()) if name not in path]
-    return f"set it to one of {', '.join(kinds)}{did_you_mean(path[-2], others)}"
+    tasks = raw.get("tasks", {})
+    others = [name for name in tasks if name not in path]
+    # A table with files of its own is another task; without them, it was meant for the other.
+    is_misspelt = not {"train", "text"} & tasks.get(path[-2], {}).keys()
+    meant = did_you_mean(path[-2], others) if is_misspelt else ""
+    return f"set it to one of {', '.join(kinds)}{meant.replace('mean', 'mean the task')}"
 
 
 def _inside(root: type[BaseModel]) -> dict[str, str]:

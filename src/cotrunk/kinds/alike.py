@@ -1,8 +1,11 @@
 """Whether two tasks read their labels in the same way, and if not, what differs."""
 
 from collections.abc import Mapping
+from itertools import zip_longest
 
 from cotrunk.kinds.kind import Kind
+
+LONGEST = 40
 
 
 def reading_difference(one: Kind, other: Kind) -> str:
@@ -13,8 +16,18 @@ def reading_difference(one: Kind, other: Kind) -> str:
         return "they are of different kinds"
     mine, its = _options(one), _options(other)
     different = [key for key in mine if mine[key] != its.get(key)]
-    shown = [f"{key} = {_short(mine[key])} against {_short(its.get(key))}" for key in different]
+    shown = [_against(key, mine[key], its.get(key)) for key in different]
     return f"their labels are read differently: {', '.join(shown)}"
+
+
+def _against(key: str, mine: object, its: object) -> str:
+    """Of long lists only the first difference, which the beginning might not show."""
+    is_long = max(len(_text(mine)), len(_text(its))) > LONGEST
+    if is_long and isinstance(mine, list | tuple) and isinstance(its, list | tuple):
+        pairs = enumerate(zip_longest(mine, its), 1)
+        number, (one, other) = next((n, both) for n, both in pairs if both[0] != both[1])
+        return f"{key}: number {number} is {_short(one)} against {_short(other)}"
+    return f"{key} = {_short(mine)} against {_short(its)}"
 
 
 def _options(kind: Kind) -> Mapping[str, object]:
@@ -25,7 +38,11 @@ def _options(kind: Kind) -> Mapping[str, object]:
 
 
 def _short(value: object) -> str:
+    text = _text(value)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+
+
+def _text(value: object) -> str:
     if value is None or value == ():
         return "not set"
-    text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-    return text if len(text) <= 40 else f"{text[:37]}..."
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
