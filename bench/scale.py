@@ -180,7 +180,7 @@ def _words(bench: Bench) -> list[str]:
 def _write(path: Path, task: Task, words: list[str], rows: int) -> Path:
     """Every 10th text has a unique word, every 30th a non-ASCII one."""
     rng = random.Random(0)
-    labels = len(task.classes) or 2
+    labels = max(task.outputs, 2)
 
     def text(number: int) -> str:
         drawn = rng.choices(words, k=rng.randint(*WORDS_PER_TEXT))
