@@ -170,8 +170,8 @@ def _onnx(encoder: nn.Module, shape: Shape) -> tuple[Encode, Encode]:
     fastest of six variants.
     """
     import onnx
-    from onnxruntime.quantization import quantize_dynamic  # type: ignore[import-untyped]
-    from onnxruntime.transformers.optimizer import optimize_model  # type: ignore[import-untyped]
+    from onnxruntime.quantization import quantize_dynamic
+    from onnxruntime.transformers.optimizer import optimize_model
 
     with tempfile.TemporaryDirectory() as folder:
         plain, exact, rough = (
@@ -196,7 +196,7 @@ def _onnx(encoder: nn.Module, shape: Shape) -> tuple[Encode, Encode]:
 
 
 def _session(file: Path) -> Encode:
-    import onnxruntime  # type: ignore[import-untyped]
+    import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = torch.get_num_threads()
@@ -253,7 +253,7 @@ def against_sentence_transformers(bench: Bench) -> Iterator[Result]:
         model = SentenceTransformer(folder, device="cpu")
 
     def ours() -> np.ndarray:
-        rows = [(np.array(ids, np.int64),) for ids in Tokeniser(mine)(sentences)]
+        rows: list[TokenIds] = [(np.array(ids),) for ids in Tokeniser(mine)(sentences)]
         return texts.answer(rows, [texts.task])[texts.task]
 
     @torch.inference_mode()

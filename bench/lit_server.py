@@ -15,7 +15,7 @@ from fastapi import Request
 from bench.servers import BATCH, WAIT_SECONDS, Models
 
 
-class Api(litserve.LitAPI):  # type: ignore[misc, name-defined]
+class Api(litserve.LitAPI):  # type: ignore[misc]
     """Batches by number, as its documentation advises."""
 
     def __init__(self, folder: Path, task: str, threads: int) -> None:

@@ -106,8 +106,8 @@ def tags(data: Path, folder: Path, recipe: Recipe, seeds: Iterable[int]) -> Figu
             config, folder / f"tags-{seed}", overrides=[*common, f"train.seed={seed}"]
         )
         ours.append(run.scores["ner"]["score"])
-        splits = (read_conll(data / f"{split}.conll") for split in ("train", "dev"))
-        plain.append(entity_f1(*splits, recipe, seed=seed))
+        train, dev = (read_conll(data / f"{split}.conll") for split in ("train", "dev"))
+        plain.append(entity_f1(train, dev, recipe, seed=seed))
         say(f"tags, seed {seed}: cotrunk {ours[-1]:.3f}, transformers {plain[-1]:.3f}")
     return {
         "cotrunk": ours, "transformers": plain, **gap_of(ours, plain),

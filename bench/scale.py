@@ -174,7 +174,7 @@ def _words(bench: Bench) -> list[str]:
         for source in existing_sources(settings, task, "train", Path.cwd())
         for row in Rows(task, source)
     )
-    return [word for row in rows for text in row.texts for word in text.split()]
+    return [word for row in rows for text in row.texts for word in str(text).split()]
 
 
 def _write(path: Path, task: Task, words: list[str], rows: int) -> Path:

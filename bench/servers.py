@@ -46,7 +46,7 @@ def one_at_a_time(models: Models) -> Any:
     app, Asked = _app()
     turn = Lock()
 
-    @app.post("/predict")
+    @app.post("/predict")  # type: ignore[untyped-decorator]
     def predict(asked: Asked) -> dict[str, Any]:  # type: ignore[valid-type]
         with turn:
             return {"outputs": models([one.text for one in asked.inputs])}  # type: ignore[attr-defined]
@@ -75,7 +75,7 @@ def dynamic_batching(models: Models) -> Any:
             for (_, done), outputs in zip(batch, found, strict=True):
                 done.set_result(outputs)
 
-    @app.post("/predict")
+    @app.post("/predict")  # type: ignore[untyped-decorator]
     async def predict(asked: Asked) -> dict[str, Any]:  # type: ignore[valid-type]
         if not kept:
             kept.add(asyncio.create_task(answer()))

@@ -58,7 +58,7 @@ class Connection:
         return await self.ask("POST", path, json.dumps(document).encode(), **headers)
 
     async def get(self, path: str, **headers: str) -> Answer:
-        return await self.ask("GET", path, **headers)
+        return await self.ask("GET", path, b"", **headers)
 
     async def ask(self, method: str, path: str, body: bytes = b"", **headers: str) -> Answer:
         """Headers are named with ``_`` for ``-``; an empty one is left out."""

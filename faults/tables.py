@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -60,7 +60,7 @@ def _row(draw: Random, number: int) -> tuple[str, str, str, str]:
     return name, text, label, draw.choice(TEXTS)
 
 
-def _delimited(draw: Random, rows: list[tuple[str, ...]], delimiter: str) -> bytes:
+def _delimited(draw: Random, rows: Sequence[tuple[str, ...]], delimiter: str) -> bytes:
     text = io.StringIO()
     writer = csv.writer(
         text,
@@ -78,7 +78,7 @@ def _delimited(draw: Random, rows: list[tuple[str, ...]], delimiter: str) -> byt
     return text.getvalue().encode("utf-8-sig" if draw.random() < 0.1 else "utf-8")
 
 
-def _jsonl(draw: Random, rows: list[tuple[str, ...]]) -> bytes:
+def _jsonl(draw: Random, rows: Sequence[tuple[str, ...]]) -> bytes:
     lines = []
     for row in rows:
         entry: dict[str, Any] = dict(zip(COLUMNS, row, strict=True))
@@ -90,7 +90,7 @@ def _jsonl(draw: Random, rows: list[tuple[str, ...]]) -> bytes:
     return "".join(line + draw.choice(("\n", "\r\n")) for line in lines).encode()
 
 
-def _parquet(draw: Random, rows: list[tuple[str, ...]]) -> bytes:
+def _parquet(draw: Random, rows: Sequence[tuple[str, ...]]) -> bytes:
     import pyarrow
     from pyarrow import parquet
 

@@ -21,7 +21,7 @@ def make_set(name: str, data: Path, folder: Path) -> Path:
     SETS[name](data, folder)
     files = sorted(path for path in folder.iterdir() if path.suffix in (".csv", ".conll"))
     config = folder / "run.toml"
-    config.write_text(config_of_files(files, folder), encoding="utf-8")
+    config.write_text(config_of_files(files, folder).text, encoding="utf-8")
     return config
 
 
@@ -55,7 +55,7 @@ def sample(_data: Path, folder: Path) -> None:
             split: read(package_sample.folder() / f"{task}-{split}.csv", ",")
             for split in ("train", "dev")
         }
-        write(folder, task, lambda split, splits=splits: splits[split], train=60, dev=200)
+        write(folder, task, splits.__getitem__, train=60, dev=200)
 
 
 def scores(data: Path, folder: Path) -> None:
