@@ -5,6 +5,7 @@ import errno
 import ipaddress
 import signal
 import socket
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from threading import Event, Thread
@@ -26,6 +27,10 @@ GRACE_SECONDS = 8
 KEEP_ALIVE_SECONDS = 30
 BACKLOG = 2048
 MAX_CONNECTIONS = 4096
+SWITCH_SECONDS = 1e-4
+"""How long a thread may run Python while another waits to. With the usual 5 ms, clients that ask
+again at once after a 429 would keep the model waiting at every operation of a batch.
+"""
 
 Say = Callable[[str], None]
 App = FastAPI
@@ -129,6 +134,7 @@ def run_server(
         await server.serve(sockets=[bound])
 
     return_large_blocks()
+    sys.setswitchinterval(SWITCH_SECONDS)
     freeze_loaded_objects()
     with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
         runner.run(serve())
