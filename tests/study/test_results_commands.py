@@ -6,13 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
-from collected import (
-    TEXTS,
-    partial,
-    results_of,
-    section,
-    written,
-)
+from collected import TEXTS, results_of, section, written
 
 from cotrunk.cli.main import main as cotrunk
 from cotrunk.errors import UserError
@@ -23,7 +17,6 @@ from cotrunk.study.sweep.sweep import run_sweep
 from tools.results.__main__ import main
 from tools.results.collect import collect
 from tools.results.documents import Result
-from tools.results.merge import merged
 from tools.results.zero_shot import best_threshold, zero_shot
 
 
@@ -119,12 +112,10 @@ def test_the_headline_is_trained_collected_and_shown_by_commands(course, tmp_pat
     assert main([], root=tmp_path) == 0
     assert "3 tries" in (tmp_path / "docs" / "results.md").read_text(encoding="utf-8")
 
-    (tmp_path / "out" / "results.json").unlink()  # as if it had been killed after the first run
     shutil.rmtree(next((tmp_path / "out" / "headline").glob("*seed=11712")))
     assert main(["collect", "out", "--tries", "3"], root=tmp_path) == 0
-    document = json.loads((tmp_path / "results" / "headline.json").read_text(encoding="utf-8"))
-    assert document["sweeps"]["headline"] == {"planned": 2, "finished": 1, "failed": 0, "broken": 0}
-    assert document["spread"]["official"] is None
+    again = json.loads((tmp_path / "results" / "headline.json").read_text(encoding="utf-8"))
+    assert again == document  # a run counts after its folder is gone
 
 
 @pytest.mark.slow
@@ -138,7 +129,8 @@ def test_a_study_can_be_collected_after_its_first_sweep(tmp_path, monkeypatch):
     asked |= {"weights": "random:tiny", "seeds": 2, "set": set_options}
     write_identity(tmp_path / "out", asked | {"planned": trial_counts(specs)})
     run_sweep(specs["baseline"], tmp_path / "out" / "baseline", engine="local")
-    result = Result("progressive", collect(tmp_path / "out"))
+    kept, document = collect(tmp_path / "out")
+    result = Result("progressive", document)
     assert result.progress(["baseline"]).is_complete
     assert result.progress().not_run == result.progress().planned - 2
     text = section(written(results_of(result.document)), TEXTS["progressive"].heading)
@@ -151,64 +143,14 @@ def test_a_study_can_be_collected_after_its_first_sweep(tmp_path, monkeypatch):
 
     shutil.rmtree(tmp_path / "out" / "baseline")  # as if the rest ran on another machine
     run_sweep(specs["shared"], tmp_path / "out" / "shared", engine="local")
-    (tmp_path / "results").mkdir()
-    old = json.dumps(result.document)
-    (tmp_path / "results" / "progressive.json").write_text(old, encoding="utf-8")
-    assert main(["collect", "out"], root=tmp_path) == 0
-    text = (tmp_path / "results" / "progressive.json").read_text(encoding="utf-8")
-    finished = {name for name, each in json.loads(text)["sweeps"].items() if each["finished"]}
+    _, document = collect(tmp_path / "out", kept)
+    finished = {name for name, each in document["sweeps"].items() if each["finished"]}
     assert finished == {"baseline", "shared"}
-
-
-def test_sweeps_of_two_folders_stand_in_one_document(tmp_path):
-    first = partial("hybrid", tmp_path, "apart", "plans")
-    second = partial("hybrid", tmp_path, "heads")
-    both = merged(first, second)
-    assert {trial["sweep"] for trial in both["trials"]} == {"apart", "plans", "heads"}
-    assert both["sweeps"]["plans"] == first["sweeps"]["plans"]
-    assert both["sweeps"]["heads"] == second["sweeps"]["heads"]
-    assert both["cpu_seconds"] == first["cpu_seconds"] + second["cpu_seconds"]
-    assert merged(second, first)["sweeps"] == both["sweeps"]
-
-
-def test_a_verdict_comes_whole_from_the_folder_with_more_of_its_trials(tmp_path):
-    first = partial("hybrid", tmp_path, "apart", "plans")
-    second = partial("hybrid", tmp_path, "plans", "plain")
-    for name, document in (("first", first), ("second", second)):
-        for claim in document["claims"]:
-            claim["verdict"] = name
-    verdicts = {claim["id"]: claim["verdict"] for claim in merged(first, second)["claims"]}
-    assert verdicts["A20"] == "first"  # of apart and plans
-    assert verdicts["A23-accuracy"] == "second"  # of plans and plain
-    verdicts = {claim["id"]: claim["verdict"] for claim in merged(second, first)["claims"]}
-    assert (verdicts["A20"], verdicts["A23-accuracy"]) == ("first", "second")
-
-
-def test_a_verdict_on_a_claim_that_has_changed_is_not_kept(tmp_path):
-    first = partial("hybrid", tmp_path, "heads")
-    second = partial("hybrid", tmp_path, "plans")
-    first["claims"] = [claim | {"claim": "something else"} for claim in first["claims"]]
-    assert merged(first, second)["claims"] == second["claims"]
-
-
-def test_rows_of_tables_come_from_the_folder_with_more_seeds(tmp_path):
-    first, second = (partial("hybrid", tmp_path, "plans") for _ in range(2))
-    rows = [row for table in second["tables"] for row in table["rows"]]
-    for row in rows[1:]:
-        row["seeds"] = 0
-    for row in (row for table in first["tables"] for row in table["rows"]):
-        row["ours"] = dict.fromkeys(row["ours"], 0.9)
-    found = [row for table in merged(first, second)["tables"] for row in table["rows"]]
-    assert set(found[0]["ours"].values()) == {0.5}
-    assert all(set(row["ours"].values()) == {0.9} for row in found[1:])
-
-
-@pytest.mark.parametrize("key", ["budget", "data", "weights", "set"])
-def test_runs_of_another_kind_are_not_put_on_the_same_page(key, tmp_path):
-    first = partial("hybrid", tmp_path, "plans")
-    second = partial("hybrid", tmp_path, "heads") | {key: "other"}
-    with pytest.raises(UserError, match=f"{key} was .* and is other; delete it"):
-        merged(first, second)
+    claims = {claim["id"]: claim["evidence"]["comparisons"] for claim in document["claims"]}
+    assert claims["C11-sts"], "runs of both folders are compared"
+    for other in ("budget", "data", "weights", "set"):
+        with pytest.raises(UserError, match=f"{other} was other and is .*; delete it"):
+            collect(tmp_path / "out", kept | {other: "other"})
 
 
 @pytest.mark.slow

@@ -46,17 +46,16 @@ def _parser() -> argparse.ArgumentParser:
 def _collect(given: argparse.Namespace, root: Path) -> None:
     from tools.results.collect import collect, study_of
     from tools.results.headline import NAME, headline_of
-    from tools.results.merge import merged
 
-    if NAME in [study_of(folder) for folder in given.folder] and given.tries is None:
+    names = [study_of(folder) for folder in given.folder]
+    if NAME in names and given.tries is None:
         raise UserError("collect: give --tries N for the headline: how many recipes were tried")
-    for folder in given.folder:
-        document = collect(folder)
-        if document["study"] == NAME:
+    for folder, name in zip(given.folder, names, strict=True):
+        kept, document = collect(folder, read_document(root / "results" / "runs", name))
+        if name == NAME:
             document = headline_of(document, tries=given.tries, chosen_at=given.chosen_at)
-        elif old := read_document(root / "results", document["study"]):
-            document = merged(old, document)
-        _write(root, document["study"], document)
+        _write(root / "results" / "runs", name, kept)
+        _write(root / "results", name, document)
 
 
 def _zero_shot(given: argparse.Namespace, root: Path) -> None:
@@ -64,12 +63,13 @@ def _zero_shot(given: argparse.Namespace, root: Path) -> None:
     from tools.results.zero_shot import zero_shot
 
     refuse_missing_data(given.data)
-    _write(root, ZERO_SHOT, zero_shot(given.data))
+    _write(root / "results", ZERO_SHOT, zero_shot(given.data))
 
 
-def _write(root: Path, name: str, document: dict[str, Any]) -> None:
+def _write(folder: Path, name: str, document: dict[str, Any]) -> None:
     text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    write_whole(root / "results" / f"{name}.json", text.encode())
+    folder.mkdir(exist_ok=True)
+    write_whole(folder / f"{name}.json", text.encode())
 
 
 def _write_page(root: Path) -> None:

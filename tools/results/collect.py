@@ -1,6 +1,7 @@
 """A study's folder -> a document of tables, verdicts and scores, without paths of the machine.
 
 The runs are read again rather than results.json, which a study that was cut short does not have.
+Those of earlier folders count, too: ``kept`` says what is kept of a run.
 """
 
 import json
@@ -20,9 +21,10 @@ from cotrunk.study.definition import names, read_study
 from cotrunk.study.plan import Choices, planned_specs, trial_counts
 from cotrunk.study.records import RunRecord
 from cotrunk.study.results import IDENTITY
-from cotrunk.study.study import Outcome, conclude
+from cotrunk.study.study import Outcome, conclude, conclude_records
 from cotrunk.study.sweep.state import read_record
 from tools.results.documents import MINILM
+from tools.results.kept import kept_run, packed, record_of, united, unpacked
 
 Document = dict[str, Any]
 ABSOLUTE_PATH = re.compile(r"""(?<![\w.)\]/])~?(?:/[\w.+-][^\s/:;,'"()\[\]]*)+/?""")
@@ -51,23 +53,33 @@ def study_of(folder: Path) -> str:
     return str(_asked(folder)["study"])
 
 
-def collect(folder: Path) -> Document:
-    """What the runs in a study's folder say so far."""
+def collect(folder: Path, old: Mapping[str, Any] | None = None) -> tuple[Document, Document]:
+    """The finished runs of a study that are kept, and what they say.
+
+    ``old``: the runs kept before, whose folders may be gone.
+    """
     folder = folder.resolve()
     asked = _asked(folder)
     data = Path(asked["data"]) if asked["data"] else None
     study = read_study(asked["study"], asked["budget"], with_data=data is not None)
     choices = Choices(data=data, weights=asked.get("weights"), seeds=asked.get("seeds"))
-    outcome = conclude(study, choices, folder)
-    planned = asked.get("planned") or trial_counts(planned_specs(study, choices))
-    trials = [trial_of(run, folder) for run in outcome.records if run.state == "finished"]
+    here = conclude(study, choices, folder)
+    machine = [path for path in (folder, data, Path.cwd(), Path.home()) if path]
+    runs = [kept_run(run, _choices(run), folder) for run in here.records if run.state == "finished"]
+    if old:
+        _refuse_different(old, _identity(asked))
+        runs = united(unpacked(old), runs)
+    kept = _clean(_identity(asked) | packed(runs), machine)
+    records = [record_of(run, folder) for run in unpacked(kept)]
+    outcome = conclude_records(study, choices, records, out=folder, broken=here.broken)
     found = outcome.document() | {
         "dev_rows": study.budget.dev_rows,
-        "broken": [{"run": _inside(each.path, folder), "why": each.why} for each in outcome.broken],
+        "broken": [{"run": _inside(each.path, folder), "why": each.why} for each in here.broken],
         "failed": _failed(folder, outcome),
     }
-    machine = [folder, data, Path.cwd(), Path.home()]
-    return collected(found, asked, trials, planned, machine=[path for path in machine if path])
+    planned = asked.get("planned") or trial_counts(planned_specs(study, choices))
+    trials = [trial_of(run) for run in unpacked(kept)]
+    return kept, collected(found, asked, trials, planned, machine=machine)
 
 
 def collected(
@@ -85,9 +97,7 @@ def collected(
     document = {
         **{key: value for key, value in found.items() if key != "runs"},
         "claims": [claim | {"n": _seeds(claim)} for claim in found["claims"]],
-        "budget": asked["budget"],
-        "set": asked.get("set") or [],
-        "data": "course" if asked["data"] else "sample",
+        **_identity(asked),
         "weights": _weights(trials) or asked.get("weights") or MINILM,
         "command": command_of(asked),
         "version": __version__,
@@ -95,9 +105,7 @@ def collected(
         "cpu_seconds": round(sum(trial.cpu_seconds for trial in trials), 1),
         "trials": [asdict(trial) for trial in trials],
     }
-    clean = without_nan(without_paths(document, machine))
-    assert isinstance(clean, dict)
-    return clean
+    return _clean(document, machine)
 
 
 def command_of(asked: Mapping[str, Any]) -> str:
@@ -130,22 +138,53 @@ def without_paths(value: Any, machine: Sequence[Path]) -> Any:
     return value
 
 
-def trial_of(run: RunRecord, folder: Path) -> Trial:
-    scores = {name: task.score["score"] for name, task in run.tasks.items()}
+def trial_of(kept: Mapping[str, Any]) -> Trial:
+    settings, cost = kept["settings"], kept["cost"]
+    scores = {name: task["score"]["score"] for name, task in kept["tasks"].items()}
     return Trial(
-        sweep=_sweep_of(_inside(run.path, folder)),
-        plan=run.settings.get("sharing", {}).get("encoder"),
-        choices=read_record(RunFolder(run.path)).get("choices", {}),
-        seed=run.seed,
-        scores=scores | dict(run.overall),
-        parameters=run.parameters,
-        weights=run.settings["encoder"]["weights"],
-        epochs=_epochs(run.settings),
-        steps=run.steps,
-        best_step=run.best_step,
-        seconds=round(sum(run.cost.seconds.values()), 1),
-        cpu_seconds=round(sum(run.cost.cpu_seconds.values()), 1),
+        sweep=_sweep_of(kept["run"]),
+        plan=settings.get("sharing", {}).get("encoder"),
+        choices=kept["choices"],
+        seed=kept["seed"],
+        scores=scores | kept["overall"],
+        parameters=kept["parameters"],
+        weights=settings["encoder"]["weights"],
+        epochs=_epochs(settings),
+        steps=kept["steps"],
+        best_step=kept["best_step"],
+        seconds=round(sum(cost["seconds"].values()), 1),
+        cpu_seconds=round(sum(cost["cpu_seconds"].values()), 1),
     )
+
+
+def _choices(run: RunRecord) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = read_record(RunFolder(run.path)).get("choices", {})
+    return found
+
+
+def _identity(asked: Mapping[str, Any]) -> Document:
+    """What runs must have in common to stand on one page."""
+    return {
+        "study": asked["study"],
+        "budget": asked["budget"],
+        "data": "course" if asked["data"] else "sample",
+        "weights": asked.get("weights"),
+        "set": asked.get("set") or [],
+    }
+
+
+def _refuse_different(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+    if different := [key for key in new if old[key] != new[key]]:
+        found = "; ".join(f"{key} was {old[key]} and is {new[key]}" for key in different)
+        raise UserError(
+            f"results/runs/{new['study']}.json: is of other runs: {found}; delete it to start over"
+        )
+
+
+def _clean(document: Document, machine: Sequence[Path]) -> Document:
+    clean = without_nan(without_paths(document, machine))
+    assert isinstance(clean, dict)
+    return clean
 
 
 def _epochs(settings: Mapping[str, Any]) -> int:

@@ -137,13 +137,25 @@ def run(study: Study, choices: Choices, out: Path, run_sweep: RunSweep) -> Outco
 
 def conclude(study: Study, choices: Choices, out: Path) -> Outcome:
     """Tables and verdicts from the runs that are there."""
+    folders = [out / name for name in study.sweeps if (out / name).is_dir()]
+    records, broken = read_runs(_runs_in(folders))
+    return conclude_records(study, choices, records, out=out, broken=broken)
+
+
+def conclude_records(
+    study: Study,
+    choices: Choices,
+    records: Sequence[RunRecord],
+    *,
+    out: Path,
+    broken: Sequence[Broken] = (),
+) -> Outcome:
+    """``out``: the folder that has a folder of runs for each sweep, as the paths of records do."""
     skipped = {
         name: why
         for name, part in study.sweeps.items()
         if (why := why_skipped(part, choices.data)) is not None
     }
-    folders = [out / name for name in study.sweeps if (out / name).is_dir()]
-    records, broken = read_runs(_runs_in(folders))
     finished = [run for run in records if run.state == "finished"]
     groups = {
         name: selected(finished, selection, out) for name, selection in selections_of(study).items()
