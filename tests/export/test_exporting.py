@@ -50,6 +50,55 @@ def test_one_task_is_the_folder_itself_and_several_have_one_each(run, call, tmp_
     assert entry["difference"] < check.TOLERANCE
 
 
+LONG = "Tea's bright river, and a dull plot. " * 100
+"""Of many more tokens than the runs read, and than their encoders can."""
+
+
+@pytest.fixture
+def run_card(monkeypatch, capsys):
+    """Runs the lines of a model card on texts of ours; the line that they print."""
+
+    def run_card(folder: Path, *texts: str) -> str:
+        card = (folder / "README.md").read_text(encoding="utf-8")
+        code = card.split("```python\n")[1].split("```")[0]
+        for text in texts:
+            code = code.replace('"..."', repr(text), 1)
+        monkeypatch.chdir(folder.parent)
+        exec(compile(code, "README.md", "exec"), {})
+        return capsys.readouterr().out.splitlines()[-1]
+
+    return run_card
+
+
+@pytest.mark.parametrize("text", ["tea", LONG])
+def test_the_lines_of_a_card_answer_what_the_run_answers(run, call, run_card, tmp_path, text):
+    folder, predictor = tmp_path / "out", cotrunk.load(run)
+    chosen = ["--task", "mood", "same", "names"]
+    assert call("export", run, "--to", "transformers", *chosen, "-o", folder)[0] == 0
+    (found,) = ast.literal_eval(run_card(folder / "mood", text))
+    (mood,) = predictor.predict("mood", [text])
+    assert found["score"] == pytest.approx(max(mood.probabilities), abs=1e-5)
+    found = ast.literal_eval(run_card(folder / "same", text, "a river"))
+    (same,) = predictor.predict("same", [(text, "a river")])
+    assert found["score"] == pytest.approx(same.probabilities[0], abs=1e-5)
+    run_card(folder / "names", text)  # an untrained network may find nothing
+
+
+@pytest.mark.parametrize("text", ["tea", LONG])
+def test_the_card_of_a_kept_adapter_shows_how_to_use_it(call, run_card, tmp_path, text):
+    lora = ["sharing.lora.who=I", "sharing.encoder=S2", "encoder.pooling=pooler"]
+    run, folder = train(write_world(tmp_path), *lora), tmp_path / "out"
+    export = ("export", run, "--to", "transformers", "--keep-lora", "-o", folder)
+    assert call(*export)[0] == 0
+    predictor = cotrunk.load(run)
+    (found,) = ast.literal_eval(run_card(folder / "mood", text))
+    assert found == pytest.approx(predictor.predict("mood", [text])[0].probabilities, abs=1e-5)
+    ((score,),) = ast.literal_eval(run_card(folder / "alike", text, "a river"))
+    assert score == pytest.approx(predictor.predict("alike", [(text, "a river")])[0].prediction)
+    (tags,) = ast.literal_eval(run_card(folder / "names", "tea", text))
+    assert {len(probabilities) for probabilities in tags} == {3}
+
+
 def test_an_exported_folder_can_be_trained_from_again(run, call, tmp_path):
     folder = tmp_path / "exported"
     assert call("export", run, "--to", "transformers", "--task", "mood", "-o", folder)[0] == 0

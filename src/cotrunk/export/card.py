@@ -21,7 +21,7 @@ CHOSEN = "\n\nThe best epoch was chosen on these rows."
 
 @dataclass(frozen=True)
 class Use:
-    """What a card says about one export: the library, its pipeline tag and three lines of code."""
+    """What a card says about one export: the library, its pipeline tag and a few lines of code."""
 
     library: str
     pipeline: str

@@ -57,6 +57,12 @@ def _made_up(texts: int, *, words: bool) -> list[tuple[Text, ...]]:
     return [tuple(MADE_UP[(at + side) % len(MADE_UP)] for side in range(texts)) for at in range(6)]
 
 
+def row_to_cut(model: Model, task: str) -> tuple[str, ...]:
+    """Texts with more tokens than the task reads; not for tasks that read words."""
+    form = model.pair_formats[task]
+    return tuple(" ".join([text] * form.max_tokens) for text in MADE_UP[1 : 1 + form.texts])
+
+
 def largest_difference(ours: np.ndarray, theirs: np.ndarray) -> float:
     """Infinite if one has a number where the other has none."""
     if ours.shape != theirs.shape:

@@ -11,7 +11,13 @@ import numpy as np
 from cotrunk.errors import UserError, complaints, spelled
 from cotrunk.export.adapter import refuse_without_adapters
 from cotrunk.export.card import Use, write_card
-from cotrunk.export.check import CheckRows, largest_difference, refuse_difference, rows_to_check
+from cotrunk.export.check import (
+    CheckRows,
+    largest_difference,
+    refuse_difference,
+    row_to_cut,
+    rows_to_check,
+)
 from cotrunk.export.peers import Format, quieten_transformers
 from cotrunk.export.to_onnx import Session, refuse_unknown, to_int8, write_graph
 from cotrunk.export.to_sentence_transformers import (
@@ -26,6 +32,7 @@ from cotrunk.export.to_transformers import (
     Classifier,
     as_classifier,
     classifier_outputs,
+    pipeline_outputs,
     write_classifier,
 )
 from cotrunk.files import new_folder
@@ -156,25 +163,47 @@ def _classifier(
     words = model.network.tasks[task].labels.reads_words
     theirs = classifier_outputs(folder, classifier.opens_with, checked.rows, words=words)
     difference = largest_difference(_ours(model, task, checked), theirs)
-    code = _adapter_code(classifier) if keep_lora else _classifier_code(model, task)
-    return classifier.opens_with, difference, code
+    if keep_lora:
+        return classifier.opens_with, difference, _adapter_code(classifier, model, task)
+    if not model.network.tasks[task].is_about_tokens:
+        _refuse_pipeline_that_differs(model, task, folder)
+    return classifier.opens_with, difference, _classifier_code(model, task)
 
 
-def _adapter_code(classifier: Classifier) -> str:
+def _refuse_pipeline_that_differs(model: Model, task: str, folder: Path) -> None:
+    """Run the pipeline of the card on a text that is cut: it must be cut as in the run."""
+    long = CheckRows([row_to_cut(model, task)], "a text that is cut")
+    ours, theirs = _ours(model, task, long), pipeline_outputs(folder, long.rows[0])
+    refuse_difference(task, "its pipeline", long, largest_difference(ours, theirs[None]))
+
+
+def _adapter_code(classifier: Classifier, model: Model, task: str) -> str:
+    about = model.network.tasks[task]
+    text, option = '"...", "..."' if about.texts == 2 else '"..."', ""
+    if about.labels.reads_words:
+        text, option = '["...", "..."]', "is_split_into_words=True, "
+    probabilities = {"softmax": ".softmax(-1)", "sigmoid": ".sigmoid()", "none": ""}
     return (
-        f"from transformers import {classifier.opens_with}; from peft import PeftModel\n"
+        f"from transformers import AutoTokenizer, {classifier.opens_with}; "
+        "from peft import PeftModel\n"
         f'model = {classifier.opens_with}.from_pretrained("{{0}}")\n'
-        'model = PeftModel.from_pretrained(model, "{0}/adapter")'
+        'model = PeftModel.from_pretrained(model, "{0}/adapter")\n'
+        'tokenizer = AutoTokenizer.from_pretrained("{0}")\n'
+        f'text = tokenizer({text}, {option}truncation=True, return_tensors="pt")\n'
+        f"print(model(**text).logits{probabilities[about.labels.activation]}.tolist())"
     )
 
 
 def _classifier_code(model: Model, task: str) -> str:
     about = model.network.tasks[task]
-    kind = "token-classification" if about.is_about_tokens else "text-classification"
+    # The pipeline for tokens always truncates, and does not take the option.
+    kind, option = "token-classification", ""
+    if not about.is_about_tokens:
+        kind, option = "text-classification", ", truncation=True"
     text = '{{"text": "...", "text_pair": "..."}}' if about.texts == 2 else '"..."'
     return (
         "from transformers import pipeline\n"
-        f'answer = pipeline("{kind}", model="{{0}}")\n'
+        f'answer = pipeline("{kind}", model="{{0}}"{option})\n'
         f"print(answer({text}))"
     )
 

@@ -104,6 +104,17 @@ def classifier_outputs(
     return np.concatenate(found)
 
 
+def pipeline_outputs(folder: Path, row: Sequence[Text]) -> np.ndarray:
+    """The logits of a row in the pipeline that the model card shows."""
+    from transformers import pipeline
+
+    answer: Any = pipeline("text-classification", model=str(folder), truncation=True, device="cpu")
+    text = dict(zip(("text", "text_pair"), row, strict=False))
+    found = answer(text, top_k=None, function_to_apply="none")
+    by_label = {each["label"]: each["score"] for each in found}
+    return np.array([by_label[label] for label in answer.model.config.id2label.values()])
+
+
 def _batch_outputs(
     opened: Any, tokenizer: Any, rows: Sequence[tuple[Text, ...]], *, words: bool
 ) -> Iterator[np.ndarray]:
