@@ -1,9 +1,9 @@
 """Dev and test rows as shares of the training files.
 
-Rows are chosen by content, for each task on its own, so that the dev rows of a task are the same
-whatever other tasks a run has. Within a task, all rows that share a text are on one side; no task
-trains on a text that any task holds out. Every task chooses its texts in the order of their hashes,
-so tasks with the same texts hold out nearly the same ones.
+Rows are chosen by content, for each task on its own; the other tasks of a run matter only for the
+dev rows with a text that one of them has in test, which are left out. Within a task, all rows that
+share a text are on one side; no task trains on a text that any task holds out. Every task chooses
+its texts in the order of their hashes, so tasks with the same texts hold out nearly the same ones.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from hashlib import sha256
 from typing import Literal
 
 from cotrunk import late_numpy as np
+from cotrunk.data.reading.cuts import Row, cut_off
 from cotrunk.data.reading.text_hash import folded, text_hash
+from cotrunk.errors import UserError, plural
 
 Split = Literal["train", "dev", "test"]
 Text = str | tuple[str, ...]
@@ -26,16 +28,24 @@ HELD: tuple[Split, ...] = ("dev", "test")
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Fingerprints of the texts held out of training."""
+    """Fingerprints of the texts held out of training.
+
+    If connected rows had to be cut, there are also marks of the texts on the other side of the cut
+    (``beyond``). Rows with texts on both sides are in no split.
+    """
 
     dev: frozenset[int] = frozenset()
     test: frozenset[int] = frozenset()
 
-    def split_of(self, texts: Iterable[Text]) -> Split:
-        marks = [fingerprint(text) for text in texts]
+    def split_of(self, texts: Iterable[Text]) -> Split | None:
+        return self.split_of_row([fingerprint(text) for text in texts])
+
+    def split_of_row(self, marks: Sequence[int]) -> Split | None:
         if any(mark in self.test for mark in marks):
-            return "test"
-        return "dev" if any(mark in self.dev for mark in marks) else "train"
+            return None if any(beyond(mark) in self.test for mark in marks) else "test"
+        if any(mark in self.dev for mark in marks):
+            return None if any(beyond(mark) in self.dev for mark in marks) else "dev"
+        return "train"
 
     @cached_property
     def digest(self) -> str:
@@ -53,8 +63,12 @@ class Splits:
     by_task: Mapping[str, HeldOut]
 
     def of(self, task: str, split: Split) -> HeldOut:
-        """Training leaves out what any task holds out."""
-        return self.of_all if split == "train" else self.by_task[task]
+        """Training leaves out what any task holds out, and dev what any task has in test."""
+        if split == "train":
+            return self.of_all
+        own = self.by_task[task]
+        tested = own.dev & self.of_all.test if split == "dev" else frozenset()
+        return HeldOut(own.dev, own.test | tested) if tested else own
 
     @cached_property
     def of_all(self) -> HeldOut:
@@ -96,35 +110,78 @@ def fingerprint(text: Text) -> int:
     return text_hash(folded(text) if isinstance(text, str) else " ".join(text).casefold())
 
 
+def beyond(mark: int) -> int:
+    """The mark of a text on the other side of a cut."""
+    return text_hash(f"beyond {mark}")
+
+
 def hold_out(share: Share, *, seed: int) -> HeldOut:
     """Choose texts so that each stratum of the task gets its share of dev and test rows.
 
     Groups of rows that are connected by texts are visited in an order that depends only on their
-    content and ``seed``; a group goes where at least half of its rows are still needed.
+    content and ``seed``; a group goes where at least half of its rows are still needed. If no group
+    is small enough, texts are held out and the rows that connect them with others are in no split.
     """
     groups = _Groups()
-    targets, marks = [], []
+    targets, rows = [], list[Row]()
     for texts, target in share.rows:
-        marks.append(groups.connect([fingerprint(text) for text in texts]))
+        rows.append(tuple([fingerprint(text) for text in texts]))
+        groups.connect(rows[-1])
         targets.append(target)
     strata = [int(number) for number in share.strata(targets)]
-    rows: dict[int, list[int]] = {}
-    for mark, stratum in zip(marks, strata, strict=True):
-        rows.setdefault(mark, []).append(stratum)
+    needs = _needs(share, strata, seed)
+    asked = {split: int(sum(needs[split].values())) for split in HELD}
+    found = _whole_groups(groups, rows, strata, needs, seed)
+    for split in HELD:
+        if asked[split] and not found[split]:
+            held = HeldOut(dev=frozenset(found["dev"]), test=frozenset(found["test"]))
+            left = [row for row in rows if held.split_of_row(row) == "train"]
+            if cut := cut_off(left, needed=asked[split], seed=seed):
+                others = {mark for row in rows for mark in row} - cut.texts
+                found[split] = {*cut.texts, *map(beyond, others)}
+            elif split == "dev":
+                raise UserError(_cannot_be_cut(share, groups, rows))
+    return HeldOut(dev=frozenset(found["dev"]), test=frozenset(found["test"]))
+
+
+def _needs(share: Share, strata: Sequence[int], seed: int) -> dict[Split, dict[int, float]]:
+    """How many rows of each stratum each split needs."""
     needs: dict[Split, dict[int, float]] = {split: {} for split in HELD}
     for stratum, count in Counter(strata).items():
         for split, part in zip(HELD, (share.dev, share.test), strict=True):
             drawn = _uniform(seed, split, share.task, stratum)
             needs[split][stratum] = int(part * count + drawn)  # rounds at random
+    return needs
+
+
+def _whole_groups(
+    groups: _Groups,
+    rows: Sequence[Row],
+    strata: Sequence[int],
+    needs: Mapping[Split, dict[int, float]],
+    seed: int,
+) -> dict[Split, set[int]]:
+    """The texts of the groups that go to dev and test."""
+    strata_of: dict[int, list[int]] = {}
+    for row, stratum in zip(rows, strata, strict=True):
+        strata_of.setdefault(row[0], []).append(stratum)
     found: dict[Split, set[int]] = {split: set() for split in HELD}
-    members = groups.members(rows)
+    members = groups.members(strata_of)
     for group in sorted(members, key=lambda group: _uniform(seed, group)):
-        strata_of_group = [stratum for mark in members[group].rows for stratum in rows[mark]]
+        strata_of_group = [stratum for mark in members[group].rows for stratum in strata_of[mark]]
         for split in HELD:
             if _is_needed(Counter(strata_of_group), needs[split]):
                 found[split] |= members[group].texts
                 break
-    return HeldOut(dev=frozenset(found["dev"]), test=frozenset(found["test"]))
+    return found
+
+
+def _cannot_be_cut(share: Share, groups: _Groups, rows: Sequence[Row]) -> str:
+    largest = max(Counter(groups.root(row[0]) for row in rows).values())
+    return (
+        f"tasks.{share.task}.dev = {share.dev:g}: {largest:,} of {plural(len(rows), 'row')} are "
+        "connected by shared texts, and no part of them can be held out; name a file of dev rows"
+    )
 
 
 def _is_needed(counts: Mapping[int, int], need: dict[int, float]) -> bool:
@@ -149,13 +206,12 @@ class _Groups:
     def __init__(self) -> None:
         self.parent: dict[int, int] = {}
 
-    def connect(self, marks: Sequence[int]) -> int:
-        """Put all texts of a row into one group; returns the first of them."""
+    def connect(self, marks: Sequence[int]) -> None:
+        """Put all texts of a row into one group."""
         roots = [self.root(mark) for mark in marks]
         for root in roots[1:]:
             self.parent[max(root, roots[0])] = min(root, roots[0])
             roots[0] = min(root, roots[0])
-        return marks[0]
 
     def root(self, mark: int) -> int:
         parent = self.parent
