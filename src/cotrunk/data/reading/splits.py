@@ -41,10 +41,10 @@ class HeldOut:
         return self.split_of_row([fingerprint(text) for text in texts])
 
     def split_of_row(self, marks: Sequence[int]) -> Split | None:
-        if any(mark in self.test for mark in marks):
-            return None if any(beyond(mark) in self.test for mark in marks) else "test"
-        if any(mark in self.dev for mark in marks):
-            return None if any(beyond(mark) in self.dev for mark in marks) else "dev"
+        sides: tuple[tuple[Split, frozenset[int]], ...] = (("test", self.test), ("dev", self.dev))
+        for split, held in sides:
+            if any(mark in held for mark in marks):
+                return None if any(beyond(split, mark) in held for mark in marks) else split
         return "train"
 
     @cached_property
@@ -110,9 +110,9 @@ def fingerprint(text: Text) -> int:
     return text_hash(folded(text) if isinstance(text, str) else " ".join(text).casefold())
 
 
-def beyond(mark: int) -> int:
-    """The mark of a text on the other side of a cut."""
-    return text_hash(f"beyond {mark}")
+def beyond(split: Split, mark: int) -> int:
+    """The mark of a text on the other side of the cut that made a split."""
+    return text_hash(f"beyond {split} {mark}")
 
 
 def hold_out(share: Share, *, seed: int) -> HeldOut:
@@ -138,7 +138,7 @@ def hold_out(share: Share, *, seed: int) -> HeldOut:
             left = [row for row in rows if held.split_of_row(row) == "train"]
             if cut := cut_off(left, needed=asked[split], seed=seed):
                 others = {mark for row in rows for mark in row} - cut.texts
-                found[split] = {*cut.texts, *map(beyond, others)}
+                found[split] = {*cut.texts, *(beyond(split, mark) for mark in others)}
             elif split == "dev":
                 raise UserError(_cannot_be_cut(share, groups, rows))
     return HeldOut(dev=frozenset(found["dev"]), test=frozenset(found["test"]))
