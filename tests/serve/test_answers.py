@@ -156,12 +156,13 @@ def test_the_tasks_are_told_with_what_they_read(asking):
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
 def test_a_service_that_runs_is_healthy_and_ready(asking, path):
+    asking.service.wait_until_warm()
     assert asking.get(path).json() == {"status": "ok"}
 
 
 def test_a_service_that_shuts_down_is_healthy_and_not_ready(make):
     asking = make()
-    asking.service.is_ready = False
+    asking.service.stop()
     assert asking.get("/healthz").status_code == 200
     assert asking.get("/readyz").status_code == 503
 

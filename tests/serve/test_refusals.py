@@ -250,6 +250,12 @@ def test_a_request_that_is_not_answered_in_time_is_told_so_and_forgotten(make):
     assert asking.service.queue.tokens == 0
 
 
+@pytest.mark.parametrize("path", ["/predict/", "/embed/"])
+def test_a_slash_at_the_end_is_another_path(asking, path):
+    found = asking.post(path, ASKED)
+    assert (found.status_code, fields(found)) == (404, [None])
+
+
 def test_unknown_paths_and_methods_are_told_as_json(asking):
     assert asking.get("/nothing").json()["detail"][0]["message"] == "Not Found"
     assert asking.get("/predict").status_code == 405

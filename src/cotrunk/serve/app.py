@@ -76,8 +76,9 @@ def create_app(service: Service, *, rules: Rules, more: Sequence[Routes] = ()) -
         version=__version__,
         docs_url=None,  # these pages would load scripts from other hosts
         redoc_url=None,
+        redirect_slashes=False,  # a redirect would have no JSON
     )
-    states = _states(service, set(queued.values()))
+    states = _states(list(dict.fromkeys(queued.values())))
     own = answers(service), descriptions(service), states
     for router in (*own, *(routes.router for routes in more)):
         app.include_router(router)
@@ -162,8 +163,9 @@ def descriptions(service: Service, *, prefix: str = "") -> APIRouter:
     return router
 
 
-def _states(service: Service, services: Collection[Service]) -> APIRouter:
+def _states(services: Collection[Service]) -> APIRouter:
     router = APIRouter(responses=REFUSALS)
+    metrics = next(iter(services)).metrics
 
     @router.get("/healthz")
     async def healthz() -> State:
@@ -174,18 +176,19 @@ def _states(service: Service, services: Collection[Service]) -> APIRouter:
 
     @router.get("/readyz", response_model=State, responses=not_ready)
     async def readyz() -> Any:
-        """The service accepts requests."""
-        if service.is_ready:
+        """The service has warmed up, and is not shutting down."""
+        if all(service.is_ready for service in services):
             return State(status="ok")
-        return problems(503, [(None, "shutting down")])
+        is_stopping = any(service.is_stopping for service in services)
+        return problems(503, [(None, "shutting down" if is_stopping else "warming up")])
 
     text: Responses = {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}
 
     @router.get("/metrics", response_class=Response, responses=text)
-    async def metrics() -> Response:
+    async def metrics_text() -> Response:
         """Metrics in the Prometheus text format."""
-        service.metrics.waiting.set(sum(each.queue.tokens for each in services))
-        return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")
+        metrics.waiting.set(sum(each.queue.tokens for each in services))
+        return Response(metrics.text(), media_type="text/plain; version=0.0.4")
 
     return router
 

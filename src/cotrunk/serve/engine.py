@@ -1,7 +1,7 @@
 """A trained model that answers batches of rows of any requests."""
 
 import logging
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -34,12 +34,14 @@ class Engine:
         self.lanes = lanes_of(model.model)
         model.tokenise = Tokeniser(model.model.tokenizer, remembered_letters=REMEMBERED_LETTERS)
 
-    def warm_up(self, tokens: int) -> None:
-        """Answer a batch of each lane that is as large as batches get.
+    def warm_up(self, tokens: int, *, is_stopped: Callable[[], bool]) -> None:
+        """Answer a batch of each lane that is as large as batches get, until it is stopped.
 
         So the calling thread has its memory before the first request, and not under load.
         """
         for lane in dict.fromkeys(self.lanes.values()):
+            if is_stopped():
+                return
             text: Text = ("a",) * WARM_UP_WORDS if lane.words else "a " * WARM_UP_WORDS
             texts: tuple[Text, ...] = (text,) * self.model.tasks[lane.tasks[0]].texts
             rows = [InputRow(0, lane, lane.tasks, texts)] * (tokens // (WARM_UP_WORDS * len(texts)))

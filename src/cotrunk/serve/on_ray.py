@@ -66,6 +66,7 @@ class Replica:
             deadline=self.deadline,
             metrics=Metrics(),
         )
+        service.wait_until_warm()  # until then, Ray keeps the replica that this one replaces
         return create_app(service, rules=self.rules, more=pages_of(service))
 
 

@@ -12,7 +12,13 @@ from cotrunk.serve.problems import add_problems, paths_of
 
 
 def create_runs_app(folder: Path, *, rules: Rules) -> FastAPI:
-    app = FastAPI(title="Cotrunk", version=__version__, docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="Cotrunk",
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
     pages = runs_pages(folder)
     app.include_router(pages)
 

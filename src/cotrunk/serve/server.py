@@ -3,9 +3,11 @@
 import asyncio
 import errno
 import ipaddress
+import os
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from threading import Event, Thread
@@ -24,6 +26,8 @@ if TYPE_CHECKING:  # the pages of a folder of runs do without torch
 
 GRACE_SECONDS = 8
 """How long accepted requests may take after SIGTERM."""
+END_SECONDS = 9
+"""How long threads may take to end after SIGTERM."""
 KEEP_ALIVE_SECONDS = 30
 BACKLOG = 2048
 MAX_CONNECTIONS = 4096
@@ -87,11 +91,20 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
         super().__init__(config)
         self.on_started = started
+        self.ends_at = 0.0
+        """In seconds of the monotonic clock; 0 until a signal has come."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)
         if self.started:
             self.on_started()
+
+    def stop(self) -> None:
+        self.force_exit = self.should_exit  # at the second signal
+        self.should_exit = True
+        self.ends_at = self.ends_at or time.monotonic() + END_SECONDS
+        for listening in getattr(self, "servers", ()):  # uvicorn itself looks every 0.1 s
+            listening.close()
 
     def capture_signals(self) -> Any:
         return nullcontext()
@@ -119,12 +132,9 @@ def run_server(
         loop = asyncio.get_running_loop()
 
         def stop() -> None:
-            server.force_exit = server.should_exit  # at the second signal
-            server.should_exit = True
-            for listening in getattr(server, "servers", ()):  # uvicorn itself looks every 0.1 s
-                listening.close()
+            server.stop()
             for service in services:
-                service.is_ready = False
+                service.stop()
                 loop.call_later(GRACE_SECONDS - 1, service.abandon)
 
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -138,8 +148,25 @@ def run_server(
     freeze_loaded_objects()
     with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
         runner.run(serve())
-    for service in reversed(services):  # each restores the threads that it found
-        service.close()
+    _end(services, reloading, server.ends_at or time.monotonic() + END_SECONDS, say)
+
+
+def _end(
+    services: "Sequence[Service]", reloading: "_Reload | None", until: float, say: Say
+) -> None:
+    """End the threads, or the process if one of them still computes.
+
+    Python cannot exit while a thread is inside torch: the process would abort.
+    """
+    ended = [
+        service.close(seconds=max(0.0, until - time.monotonic()))
+        for service in reversed(services)  # each restores the threads that it found
+    ]
+    if reloading:
+        ended.append(reloading.end(seconds=max(0.0, until - time.monotonic())))
+    if not all(ended):
+        say("stopped, without waiting for a batch that takes long")
+        os._exit(0)
 
 
 def _config(app: FastAPI) -> uvicorn.Config:
@@ -173,14 +200,22 @@ class _Reload:
     ) -> None:
         self.services, self.load, self.say = services, load, say
         self.reloads = services[0].metrics.reloads
-        self.asked = Event()
-        Thread(target=self._work, daemon=True).start()
+        self.asked, self.is_ending = Event(), False
+        self.thread = Thread(target=self._work, daemon=True)
+        self.thread.start()
 
     def start(self) -> None:
         self.asked.set()
 
+    def end(self, *, seconds: float) -> bool:
+        """Whether the thread ended in time."""
+        self.is_ending = True
+        self.asked.set()
+        self.thread.join(seconds)
+        return not self.thread.is_alive()
+
     def _work(self) -> None:
-        while self.asked.wait():
+        while self.asked.wait() and not self.is_ending:
             self.asked.clear()
             try:
                 self._reload()
@@ -193,6 +228,8 @@ class _Reload:
         models = self.load()
         for service, model in zip(self.services, models, strict=True):
             service.replace(model)
+        if self.services[0].is_stopping:
+            return
         freeze_loaded_objects()
         self.reloads.labels("done").inc()
         for model in models:
