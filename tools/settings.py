@@ -41,8 +41,6 @@ TABLES = {
 }
 WORDS = {str: "text", int: "a whole number", float: "a number", bool: "`true` or `false`"}
 BOUNDS = {Ge: ("ge", "&ge;"), Gt: ("gt", "&gt;"), Le: ("le", "&le;"), Lt: ("lt", "&lt;")}
-SET_BY_OTHERS = {"file_labels"}
-"""A table of `classes` sets it."""
 
 
 def page() -> str:
@@ -80,7 +78,7 @@ def _kind_rows(kind: type[Any]) -> Rows:
     hints = get_type_hints(kind, include_extras=True)
     for field in fields(kind):
         default = PydanticUndefined if field.default is MISSING else field.default
-        if field.name in SET_BY_OTHERS:
+        if field.metadata.get("hidden"):  # found in the files, not chosen
             continue
         yield field.name, _takes(hints[field.name]), _default(default)
 

@@ -26,6 +26,7 @@ from cotrunk.build.tasks import (
     fitted_tasks,
     scaled_tasks,
     with_fitted_kinds,
+    with_units_of,
     worded_tasks,
 )
 from cotrunk.config.settings import Settings
@@ -158,6 +159,8 @@ def _build(settings: Settings, base: Path, extensions: Extensions) -> _Built:
     tokenizer = load_tokenizer(pretrained)
     tasks = bound_tasks(tasks, tokenizer, vocabulary=shape.vocabulary)
     tasks = worded_tasks(settings, fitted_tasks(settings, tasks, base), base)
+    if source:
+        tasks = with_units_of(tasks, source.network.tasks)
     plan = plan_of(settings, shape, tasks, heads, more=extensions.places)
     template = template_of(tokenizer, segments=shape.segments)
     network = Network(shape, plan, tasks, heads)

@@ -115,6 +115,16 @@ def scaled_tasks(tasks: Sequence[Task], targets: Mapping[str, np.ndarray]) -> li
     return [replace(task, labels=task.labels.scaled_to(targets[task.name])) for task in tasks]
 
 
+def with_units_of(tasks: Sequence[Task], trained: Mapping[str, Task]) -> list[Task]:
+    """Tasks whose heads mean the same as those of the run that they start from."""
+    return [
+        replace(task, labels=task.labels.with_unit_of(trained[task.name].labels))
+        if task.name in trained
+        else task
+        for task in tasks
+    ]
+
+
 def worded_tasks(settings: Settings, tasks: Sequence[Task], base: Path) -> list[Task]:
     """Tasks that answer in the words of their training files."""
     return [_worded(settings, task, base) for task in tasks]

@@ -36,7 +36,17 @@ class HeadGraph:
         found: dict[str, _HeadValues] = {}
         for task in self.network.needed_by(tasks):
             found[task] = self._head(task, value_of(pooled, frozenset([task])), found)
-        return {task: self._in_both_orders(task, found[task].outputs) for task in tasks}
+        return {
+            task: self._in_label_units(task, self._in_both_orders(task, found[task].outputs))
+            for task in tasks
+        }
+
+    def _in_label_units(self, task: str, outputs: str) -> str:
+        zero, unit = self.network.tasks[task].labels.output_unit
+        if (zero, unit) == (0.0, 1.0):
+            return outputs
+        g = self.graph
+        return g.add("Add", g.add("Mul", outputs, g.number(unit)), g.number(zero))
 
     def _in_both_orders(self, task: str, outputs: str) -> str:
         form, g = self.model.pair_formats[task], self.graph
@@ -130,6 +140,7 @@ class HeadGraph:
             unit = g.add("Mul", g.add("Add", cosine, g.number(1.0)), g.number(0.5))
         else:
             unit = g.add({"sigmoid": "Sigmoid", "relu": "Relu"}[plan.cosine], cosine)
-        low, high = span
+        _, label_unit = self.network.tasks[task].labels.output_unit
+        low, high = (edge / label_unit for edge in span)
         score = g.add("Add", g.add("Mul", unit, g.number(high - low)), g.number(low))
         return _HeadValues(score, self._joined([u, v]))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from cotrunk.errors import UserError
+from cotrunk.kinds.task import Task
 from cotrunk.model.encoder.layer import Layer
 from cotrunk.model.head_plan import Pooling
 from cotrunk.model.heads import Head
@@ -82,7 +83,18 @@ def head_steps(network: Network, task: str) -> list[Step]:
     for number, layer in enumerate(head.layers):
         activated = number < last or plan.activate_last
         steps.append(_step(layer, plan.activation if activated else "none"))
-    return steps
+    return _in_label_units(steps, network.tasks[task])
+
+
+def _in_label_units(steps: list[Step], task: Task) -> list[Step]:
+    """The last step outputs labels, as the network does."""
+    zero, unit = task.labels.output_unit
+    if (zero, unit) == (0.0, 1.0) or not steps:
+        return steps
+    *others, last = steps
+    if last.activation != "none":
+        raise UserError("its labels have another unit than its activated outputs (activate_last)")
+    return [*others, Step(last.weight * unit, last.bias * unit + zero)]
 
 
 def projection_steps(network: Network, task: str) -> list[Step]:

@@ -94,7 +94,13 @@ class Kind:
     drawn_as: ClassVar[DrawnAs] = "bars"
     minbert_headers: ClassVar[Mapping[int, str]] = {}
     """The course's header by the number of texts: CFIMDB is binary, but about sentiment."""
-    not_read: ClassVar[tuple[str, ...]] = ("metric", "class_weights", "threshold", "loss_scale")
+    not_read: ClassVar[tuple[str, ...]] = (
+        "metric",
+        "class_weights",
+        "threshold",
+        "loss_scale",
+        "label_unit",
+    )
     """Fields that do not affect how labels are read, so cached targets stay valid."""
 
     @property
@@ -224,6 +230,15 @@ class Kind:
     def initial_bias(self) -> float | None:
         """Initial bias of a head's last layer; None: 0."""
         return None
+
+    @property
+    def output_unit(self) -> tuple[float, float]:
+        """``(zero, unit)``: the network outputs ``zero + unit * y`` where a head outputs y."""
+        return 0.0, 1.0
+
+    def with_unit_of(self, source: Kind) -> Self:  # noqa: ARG002
+        """The kind of a task whose head starts with the weights of a trained one."""
+        return self
 
     def probe_targets(self, unit: Tensor) -> Tensor:
         """Flat targets made from numbers in 0..1, to try out a loss."""

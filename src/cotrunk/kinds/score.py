@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -28,7 +28,9 @@ class Scores(Kind):
     """``range``: the lowest and highest label; None: any number. The output is the score.
 
     The squared error is divided by ``loss_scale``, so that it is about as large as the losses of
-    other kinds, whatever the unit of the labels: 1 for a constant answer.
+    other kinds, whatever the unit of the labels: 1 for a constant answer. ``label_unit``: mean and
+    standard deviation of the train labels, if there is no range. A head would need too many steps
+    to reach labels in the thousands, so it learns them in these units.
     """
 
     also_called: ClassVar[tuple[str, ...]] = (
@@ -48,8 +50,10 @@ class Scores(Kind):
     range: tuple[float, ...] | None = None
     metric: Literal["pearson", "spearman"] = "pearson"
     loss_scale: Literal["variance", "none"] | float = "variance"
+    label_unit: tuple[float, ...] = field(default=(), metadata={"hidden": True})
 
     def __post_init__(self) -> None:
+        self._check_label_unit()
         if not isinstance(self.loss_scale, str) and not self.loss_scale > 0:
             rule = 'give "variance" (of the train labels), "none" or a number above 0'
             raise ValueError(f"loss_scale: {rule}; found {self.loss_scale:g}")
@@ -60,6 +64,14 @@ class Scores(Kind):
         if len(self.range) < 2 or not self.range[0] < self.range[1]:
             raise ValueError("range: give the lowest and the highest score, as in [0, 5]")
         object.__setattr__(self, "range", (float(self.range[0]), float(self.range[1])))
+
+    def _check_label_unit(self) -> None:
+        unit = self.label_unit
+        if unit and self.range is not None:
+            raise ValueError("label_unit: a score with a range has none; remove it")
+        if unit and not (len(unit) == 2 and all(map(math.isfinite, unit)) and unit[1] > 0):
+            rule = "give the mean and the standard deviation of the labels"
+            raise ValueError(f"label_unit: {rule}; found {list(unit)}")
 
     @property
     def span(self) -> tuple[float, float] | None:
@@ -109,11 +121,25 @@ class Scores(Kind):
 
     def scaled_to(self, target: np.ndarray) -> Self:
         """Labels that are all the same have no variance: their errors are not scaled."""
-        if self.loss_scale != "variance":
-            return self
         is_constant = not len(target) or target.min() == target.max()
-        scale = 1.0 if is_constant else float(target.astype(np.float64).var())
-        return replace(self, loss_scale=scale)
+        variance = 1.0 if is_constant else float(target.astype(np.float64).var())
+        scale = variance if self.loss_scale == "variance" else self.loss_scale
+        unit = self.label_unit
+        if len(target) and self.range is None and not unit:
+            unit = (float(target.mean(dtype=np.float64)), math.sqrt(variance))
+        return replace(self, loss_scale=scale, label_unit=unit)
+
+    @property
+    def output_unit(self) -> tuple[float, float]:
+        """Heads learn a wide range in fifths of it."""
+        if self.range is not None:
+            return 0.0, max(1.0, (self.range[1] - self.range[0]) / 5)
+        return (self.label_unit[0], self.label_unit[1]) if self.label_unit else (0.0, 1.0)
+
+    def with_unit_of(self, source: Kind) -> Self:
+        if not isinstance(source, Scores) or self.range is not None:
+            return self
+        return replace(self, label_unit=self.label_unit or source.label_unit)
 
     @property
     def _unit(self) -> float:
@@ -130,7 +156,7 @@ class Scores(Kind):
 
     def initial_bias(self) -> float | None:
         """The middle of the range, so that training does not have to learn it."""
-        return None if self.range is None else sum(self.range) / 2
+        return None if self.range is None else sum(self.range) / 2 / self.output_unit[1]
 
     def probe_targets(self, unit: Tensor) -> Tensor:
         low, high = self.range or (0.0, 1.0)

@@ -149,7 +149,9 @@ def reach(task: Task, head: HeadPlan) -> tuple[float, float]:
         return -math.inf, math.inf
     # gelu(x) = x Phi(x) is least near x = -0.7518.
     ranges = {"relu": (0.0, math.inf), "gelu": (-0.16997, math.inf), "tanh": (-1.0, 1.0)}
-    return ranges[head.activation]
+    zero, unit = task.labels.output_unit
+    low, high = ranges[head.activation]
+    return zero + unit * low, zero + unit * high
 
 
 def not_finite(

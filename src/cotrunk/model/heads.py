@@ -51,6 +51,12 @@ def scale_cosine(scaling: str, cosine_R: Tensor, span: tuple[float, float]) -> T
     return low + (high - low) * unit
 
 
+def in_label_units(task: Task, logit_RO: Tensor) -> Tensor:
+    """A head's outputs as those of the network."""
+    zero, unit = task.labels.output_unit
+    return logit_RO if (zero, unit) == (0.0, 1.0) else zero + unit * logit_RO
+
+
 class Head(nn.Module):
     """A feed-forward net on a row's features, or the cosine of its two vectors.
 
@@ -91,7 +97,9 @@ class Head(nn.Module):
         cosine_R = F.cosine_similarity(u_RD, v_RD, dim=1)
         span = self.task.labels.span
         assert span is not None, "a cosine head needs the label range"
-        score_RO = scale_cosine(self.plan.cosine, cosine_R, span)[:, None]
+        _, unit = self.task.labels.output_unit
+        low, high = (edge / unit for edge in span)
+        score_RO = scale_cosine(self.plan.cosine, cosine_R, (low, high))[:, None]
         return HeadOutput(score_RO, torch.cat([u_RD, v_RD], dim=1))
 
 

@@ -16,7 +16,7 @@ from cotrunk.model.encoder.dropout import DropoutStream
 from cotrunk.model.encoder.embeddings import Embeddings
 from cotrunk.model.encoder.shape import Shape
 from cotrunk.model.head_plan import HeadPlan, Pooling, Read, reading_order
-from cotrunk.model.heads import HeadOutput
+from cotrunk.model.heads import HeadOutput, in_label_units
 from cotrunk.model.sharing.owned import Owned, States
 from cotrunk.model.sharing.partition import Group
 from cotrunk.model.sharing.place import Place
@@ -235,7 +235,10 @@ class Network(nn.Module):
                     call(given, self._reads(name, answers, side if per_text else None), masks)
                     for side, given in enumerate(inputs)
                 ]
-        return {task: _joined(answers[task, False]).logit_RO for task in tasks}
+        return {
+            task: in_label_units(self.tasks[task], _joined(answers[task, False]).logit_RO)
+            for task in tasks
+        }
 
     def _tied(
         self, name: str, vectors: Sequence[Tensor], _: Sequence[Tensor], __: DropoutStream
