@@ -89,6 +89,7 @@ def test_settings_survive_json_and_back(toy):
         ("tasks.mood.head.widht=9", "head.widht is not a setting; did you mean 'width'?"),
         ("sharing.soft.tracy=9", "sharing.soft.tracy is not a setting; did you mean 'trace'?"),
         ("sharing.pal.sise=9", "sharing.pal.sise is not a setting; did you mean 'size'?"),
+        ("sharing.lora.layers=[0, 0]", "must list every entry once; 0 is there 2 times"),
         ("sharing.soft.zzz=9", "sharing.soft.zzz is not a setting; known: l2, trace"),
         ("train.sampling=togther", "did you mean 'together'?"),
         ("train.schedule=zzz", "must be one of none, linear, cosine, one-cycle"),

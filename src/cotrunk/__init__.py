@@ -122,8 +122,9 @@ def train_events(
     """Like ``train``, but an iterator over events (`cotrunk.runs.events`).
 
     Training advances as events are consumed; the last one is `Finished`. ``on_progress`` reports
-    long operations between events. Setting ``interrupt.signal`` stops training after the current
-    step, with a checkpoint.
+    long operations between events. Setting ``interrupt.signal`` of a
+    `cotrunk.learn.run.Interrupt` stops training after the current step: a checkpoint is saved, and
+    `cotrunk.learn.run.Interrupted` is raised.
 
     >>> events = cotrunk.train_events("run.toml", "runs/two", overrides=["train.max_steps=1"])
     >>> [type(event).__name__ for event in events]

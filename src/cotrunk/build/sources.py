@@ -119,7 +119,7 @@ def _any_text(source: Source, task: Task, *, own: bool) -> Source:
     texts = source.texts[: task.labels.texts_read(len(source.texts))]
     return replace(
         source,
-        texts=texts or (LINE,),
+        texts=(LINE,) if is_plain_text else texts,
         label=None,
         sparse_labels=False,
         is_plain_text=is_plain_text,

@@ -104,6 +104,8 @@ def _findings_of(
         meant = [name for name, kind in kinds.items() if word in kind.also_called]
         hint = f"; did you mean {meant[0]!r}?" if meant else did_you_mean(word, kinds)
         wrong = {"kind": f"kind = {entry['kind']!r}: must be one of {', '.join(kinds)}{hint}"}
+        if not hint:  # perhaps a kind of an extension, with settings of its own
+            return wrong
         every = {*common, *(field.name for kind in kinds.values() for field in fields(kind))}
         unknown = [key for key in entry if key not in every]
         return wrong | {key: f"{key} is not a setting{_hint(key, common)}" for key in unknown}

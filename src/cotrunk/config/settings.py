@@ -2,7 +2,15 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+)
+from pydantic_core import PydanticCustomError
 
 from cotrunk.config.findings import DEVICE, NAME
 
@@ -30,9 +38,20 @@ def _as_lr_if_none(value: object) -> object:
     return "lr" if value is None else value
 
 
+def _distinct(entries: list[Any]) -> list[Any]:
+    for entry in entries:
+        if entries.count(entry) > 1:
+            rule = f"must list every entry once; {entry} is there {entries.count(entry)} times"
+            raise PydanticCustomError("distinct", rule)
+    return entries
+
+
 HeadRate = Annotated[
     Annotated[float, Field(gt=0, le=10)] | Literal["lr"], BeforeValidator(_as_lr_if_none)
 ]
+
+
+Layers = Annotated[list[Annotated[int, Field(ge=0)]], AfterValidator(_distinct)]
 
 
 class Part(BaseModel):
@@ -57,7 +76,7 @@ class Projected(Part):
 
     size: Positive = 204
     heads: Positive = 12
-    layers: list[Annotated[int, Field(ge=0)]] | Literal["all"] = "all"
+    layers: Layers | Literal["all"] = "all"
     who: str = "I"
     gelu: bool = False
     bias: bool = False
@@ -69,10 +88,10 @@ class LowRank(Part):
     rank: Positive = 8
     alpha: Annotated[float, Field(gt=0)] = 16.0
     who: str = "S"
-    on: Annotated[list[LinearMap], Field(min_length=1)] = [
+    on: Annotated[list[LinearMap], Field(min_length=1), AfterValidator(_distinct)] = [
         "query", "key", "value", "out", "up", "down",
     ]  # fmt: skip
-    layers: list[Annotated[int, Field(ge=0)]] | Literal["all"] = "all"
+    layers: Layers | Literal["all"] = "all"
     dropout: Share = 0.0
     merge_at_save: bool = False
 

@@ -72,6 +72,10 @@ class Predictor:
         for task in tasks or ():
             _refuse_unknown(task, self.tasks)
         chosen = [name for name in tasks or self.tasks if self.tasks[name].labels.can_answer]
+        if not chosen:
+            raise UserError(
+                "none of these tasks makes predictions: " + ", ".join(tasks or self.tasks)
+            )
         rows = [_row(text) for text in _listed(texts, "predict_all([text])")]
         alike: dict[tuple[int, bool], list[str]] = {}
         for name in chosen:
