@@ -14,7 +14,7 @@ FILES = ["tasks.mlm.texts_of=[]", "tasks.mlm.train=lines-train.txt", "tasks.mlm.
 
 
 @pytest.mark.slow
-def test_plain_text_is_read_whatever_its_column_is_called(masked, tmp_path):
+def test_plain_text_is_read_whatever_its_column_is_called(masked):
     changes = [*FILES, 'tasks.mlm.text=["text"]']
     read = [prepared(masked, *given).dev["mlm"] for given in (FILES, changes)]
     assert len(read[0]) == len(read[1]) > 0

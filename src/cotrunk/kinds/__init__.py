@@ -2,7 +2,8 @@
 
 from cotrunk.kinds.binary import Binary
 from cotrunk.kinds.classes import Classes
-from cotrunk.kinds.kind import CERTAINTY, Answer, Kind, LabelError, Loss, WordError, by_row
+from cotrunk.kinds.kind import CERTAINTY, Answer, Kind, Loss, by_row
+from cotrunk.kinds.label_error import LabelError, WordError
 from cotrunk.kinds.mlm import MaskedWords
 from cotrunk.kinds.multilabel import Multilabel
 from cotrunk.kinds.score import Scores

@@ -38,22 +38,6 @@ class Answer:
     more: Mapping[str, object] = field(default_factory=dict)
 
 
-class LabelError(ValueError):
-    """A wrong label with a fix of its own, instead of the usual one."""
-
-    def __init__(self, reason: str, *, fix: str = "") -> None:
-        super().__init__(reason)
-        self.fix = fix
-
-
-class WordError(LabelError):
-    """A label is wrong at a word, counted from 1."""
-
-    def __init__(self, word: int, reason: str, *, fix: str = "") -> None:
-        super().__init__(f"word {word}: {reason}", fix=fix)
-        self.word = word
-
-
 @dataclass(frozen=True)
 class Kind:
     """The fields of a subclass are its config keys; a ``ValueError`` starts with its key.

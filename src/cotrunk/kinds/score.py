@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from cotrunk import late_numpy as np
 from cotrunk.errors import shown
 from cotrunk.kinds import outcomes
-from cotrunk.kinds.kind import Kind, LabelError, Loss
+from cotrunk.kinds.kind import Kind, Loss
+from cotrunk.kinds.label_error import LabelError
 from cotrunk.kinds.metrics import MEAN_ABSOLUTE_ERROR, PEARSON, RMSE, SPEARMAN, Metric
 from cotrunk.kinds.outcomes import DrawnAs
 from cotrunk.numbers import has_decimal_comma, number_of

@@ -22,7 +22,8 @@ from cotrunk.kinds.entity_f1 import (
 )
 from cotrunk.kinds.influence import OverRows
 from cotrunk.kinds.intervals import interval
-from cotrunk.kinds.kind import Answer, Kind, LabelError, WordError, by_row, mean_by_row
+from cotrunk.kinds.kind import Answer, Kind, by_row, mean_by_row
+from cotrunk.kinds.label_error import LabelError, WordError
 from cotrunk.kinds.metrics import Metric, Score, class_counts, measure
 from cotrunk.kinds.outcomes import DrawnAs
 from cotrunk.kinds.spans import OUTSIDE, faults, prefix_and_type, spans
