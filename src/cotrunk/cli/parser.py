@@ -50,7 +50,7 @@ def _add_demo(commands: Commands) -> None:
         commands, "demo", "train 1-bert, 3-bert and hybrid-bert on the sample data, write a report"
     )
     demo.add_argument(
-        "--out", default="runs/demo", help="folder for the runs (default: %(default)s)"
+        "-o", "--out", default="runs/demo", help="folder for the runs (default: %(default)s)"
     )
     settings(demo)
 
@@ -124,7 +124,7 @@ def _add_train(commands: Commands) -> None:
     train = command(commands, "train", "train a config and write a run folder")
     train.add_argument("config", metavar="CONFIG")
     train.add_argument(
-        "--out", metavar="RUN", help="run folder (default: runs/<name of the config>)"
+        "-o", "--out", metavar="RUN", help="run folder (default: runs/<name of the config>)"
     )
     train.add_argument(
         "--resume", action="store_true", help="continue from the latest intact checkpoint"
