@@ -115,6 +115,25 @@ def test_the_plan_of_a_run_whose_config_names_none_is_that_of_its_network(runs, 
     assert (row.state, "it has no base" in row.why) == ("broken", True)
 
 
+@pytest.mark.parametrize("gone", ["best/evaluation.json", "best"])
+def test_a_finished_run_that_has_lost_its_scores_is_broken(runs, tmp_path, gone):
+    copied = Path(shutil.copytree(runs / "done" / "shared", tmp_path / "run"))
+    listing = Listing(tmp_path)
+    assert [row.state for row in listing.read().rows] == ["finished"]
+    shutil.move(copied / gone, tmp_path / "elsewhere")
+    (row,) = listing.read().rows
+    assert (row.state, "evaluation.json" in row.why) == ("broken", True)
+    shutil.move(tmp_path / "elsewhere", copied / gone)
+    (copied / "metrics.jsonl").write_text("")  # the manifest still lists the scores
+    (copied / "best" / "evaluation.json").unlink()
+    assert [row.state for row in listing.read().rows] == ["broken"]
+
+
+def test_a_finished_run_that_was_never_evaluated_is_not_broken(run, tmp_path):
+    shutil.copytree(run, tmp_path / "run")
+    assert [row.state for row in Listing(tmp_path).read().rows] == ["finished"]
+
+
 def test_what_has_not_changed_is_not_read_again(runs, tmp_path):
     copied = Path(shutil.copytree(runs / "done", tmp_path / "done"))
     listing = Listing(copied)
@@ -196,6 +215,24 @@ def test_a_report_on_one_run_is_reached_by_its_name(browser, address):
         page.get_by_role("link", name=HOSTILE).click()
         page.locator("h1", has_text=HOSTILE).wait_for()
         assert page.locator("section").first.get_attribute("id") == "verdict"
+
+
+def test_a_report_that_is_being_made_is_named(browser, address):
+    names = ["done/shared", f"done/{HOSTILE}"]
+    query = urllib.parse.urlencode([("run", name) for name in names])
+    context = browser.new_context()
+    page = context.new_page()
+    held = []
+    page.route("**/runs/report.html**", lambda route: held.append(route))
+    with page.expect_request("**/runs/report.html**"):
+        page.goto(f"{address}/runs/report?{query}")
+    assert page.inner_text("h1") == "2 runs"
+    assert all(name in page.inner_text("h1 + #status") for name in names)
+    assert grave_faults(page) == []
+    held[0].continue_()
+    page.wait_for_selector("html[data-drawn=all]")
+    assert page.locator("h1 + #status").count() == 1
+    context.close()
 
 
 LISTENING = """

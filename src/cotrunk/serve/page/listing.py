@@ -11,9 +11,9 @@ from cotrunk.build.saved import encoder_plan
 from cotrunk.errors import UserError, why_unreadable
 from cotrunk.files import read_regular
 from cotrunk.runs import lock
-from cotrunk.runs.checkpoint import MAX_DOCUMENT_BYTES
+from cotrunk.runs.checkpoint import MANIFEST, MAX_DOCUMENT_BYTES
 from cotrunk.runs.folder import RunFolder
-from cotrunk.runs.tail import last_step
+from cotrunk.runs.tail import last_entry, last_step
 from cotrunk.study.records import find_runs
 
 Stamp = tuple[tuple[int, int], ...]
@@ -106,7 +106,7 @@ def _read(run: RunFolder, name: str, stamp: Stamp) -> RunRow:
 
 def _whole(run: RunFolder, name: str, state: str, version: str, changed: float) -> RunRow:
     record = RunFolder.open(run.path).read_document("run")
-    settings, best = record["settings"], _json(_scores_file(run))
+    settings, best = record["settings"], _best(run, state)
     scores = best["scores"] if best else {}
     return RunRow(
         name,
@@ -122,6 +122,21 @@ def _whole(run: RunFolder, name: str, state: str, version: str, changed: float) 
         scores={task: _number(found["score"]) for task, found in scores.items()},
         metrics={task: str(found["metric"]) for task, found in scores.items()},
     )
+
+
+def _best(run: RunFolder, state: str) -> Any:
+    """The best evaluation; None if there is none yet."""
+    file = _scores_file(run)
+    found = _json(file)
+    if found is None and state == "finished" and _was_evaluated(run):
+        raise UserError(f"{file}: no such file, but the run was evaluated")
+    return found
+
+
+def _was_evaluated(run: RunFolder) -> bool:
+    manifest = _json(run.best / MANIFEST)
+    is_listed = manifest is not None and _scores_file(run).name in manifest["files"]
+    return is_listed or last_entry(run.metrics, "dev") is not None
 
 
 def _json(file: Path) -> Any:

@@ -11,6 +11,7 @@ let times = 0;
 let took = 0;
 let refusal = "";
 
+name();
 await watch();
 
 async function watch() {
@@ -29,6 +30,14 @@ async function watch() {
   }
   document.documentElement.dataset.shown = "yes";
   setTimeout(watch, Math.max(EVERY_MS, REST * took));
+}
+
+// What the report is about, until it is there: making it may take seconds.
+function name() {
+  const title = names.length === 1 ? names[0] : `${names.length} runs`;
+  place.querySelector("h1").textContent = title;
+  document.title = `${title} - Cotrunk`;
+  tell(names.length > 1 ? `Making the report on ${names.join(", ")}` : "Making the report");
 }
 
 // Why there is no report on these runs; not asked again until one of them changes.
@@ -58,6 +67,7 @@ async function show() {
   const top = scrollY;
   dispatchEvent(new Event("report-replaced")); // its charts and listeners end
   place.replaceChildren(...made.body.children);
+  place.querySelector("h1").after(status);
   for (const each of place.querySelectorAll("details > summary")) each.parentElement.open = open.includes(each.textContent);
   document.title = `${place.querySelector("h1").textContent} - Cotrunk`;
   if (!place.querySelector("#charts")) return; // no scores yet
