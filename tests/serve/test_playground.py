@@ -30,7 +30,8 @@ def address(model):
 
 
 def ready(page: Any) -> None:
-    page.wait_for_selector("html[data-state=ready]")
+    """It has answered its first example."""
+    answered(page)
 
 
 def answered(page: Any) -> None:
@@ -110,6 +111,59 @@ def test_an_example_can_be_clicked_and_a_pair_is_asked_for(browser, address):
         assert fits(page, 400)
         ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert ground != "rgb(255, 255, 255)"
+
+
+def test_an_example_is_answered_at_first_and_typing_replaces_it(browser, address):
+    with opened(browser, address) as page:
+        ready(page)
+        given = {"text": page.input_value("#text"), "pair": page.input_value("#pair")}
+        found = asked(page, address, given)
+        assert shown(page, "mood").locator("p").inner_text() == str(found["mood"]["prediction"])
+        assert shown(page, "same").locator("meter").count() == 1
+        assert page.inner_text("#spoken") == ""  # nobody has asked for it
+        page.keyboard.type("tea")
+        assert page.input_value("#text") == "tea"
+
+
+def test_cards_without_an_answer_are_as_high_as_their_title(browser, address):
+    with opened(browser, address) as page:
+        ready(page)
+        page.fill("#text", "")
+        page.wait_for_selector("html[data-state=ready]")
+        assert {each.bounding_box()["height"] for each in page.locator(".answer").all()} == {0}
+
+
+BLANKS = [chr(code) for code in range(1, 0x10000) if chr(code).isspace()]
+NO_BLANKS = ["\ufeff", "\u180e", "\u200b", "\u2060"]
+
+
+def test_words_are_those_that_the_service_has_tagged(browser, address):
+    text = "".join(f"tea{each}" for each in (*BLANKS, *NO_BLANKS))
+    with opened(browser, address) as page:
+        ready(page)
+        page.fill("#text", f"\x85\x1c{text} \x1f")
+        answered(page)
+        words = shown(page, "words", run=0).locator(".word")
+        tags = words.locator(".tag").all_inner_texts()
+        bare = [each.evaluate("word => word.firstChild.textContent") for each in words.all()]
+        assert bare == page.input_value("#text").split()
+        assert len(bare) == len(BLANKS) + 1
+        found = asked(page, address, {"text": page.input_value("#text")})["words"]["prediction"]
+        assert tags == [tag for tag in found if tag != "O"]
+
+
+def test_a_plan_that_is_wider_than_the_page_is_scrolled_and_not_shrunk(browser, address):
+    with opened(browser, address, width=320) as page:
+        ready(page)
+        box = page.get_by_role("region", name="Plan").first
+        drawing = box.locator("svg")
+        assert drawing.bounding_box()["width"] == float(drawing.get_attribute("width"))
+        assert box.evaluate("box => box.scrollWidth > box.clientWidth")
+        box.evaluate("box => box.addEventListener('scroll', () => (box.dataset.scrolled = 'yes'))")
+        box.focus()
+        page.keyboard.press("ArrowRight")
+        page.wait_for_selector(".drawing[data-scrolled]")
+        assert fits(page, 320)
 
 
 def test_the_page_is_used_by_keyboard_and_read_by_axe(browser, address):

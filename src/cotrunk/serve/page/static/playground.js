@@ -10,6 +10,8 @@ const EXAMPLES = [
   ["Two dogs run along the river.", "A cat sleeps on a stone."],
 ];
 const SERIES = 7;
+// Whitespace as Python's str.split sees it, and so the service; \s has U+FEFF, and lacks others.
+const BLANKS = /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/u;
 const text = document.getElementById("text");
 const pair = document.getElementById("pair");
 const status = document.getElementById("status");
@@ -49,7 +51,19 @@ function begin() {
     document.getElementById("tries").append(element("li", {}, button));
   }
   document.getElementById("runs").append(...runs.map(section));
-  state("ready");
+  if (!split(text.value).length) example();
+  answer({ aloud: false });
+}
+
+// Selected, so that typing replaces it.
+function example() {
+  const [first, second] = EXAMPLES.find((each) => each.length === (readsPair ? 2 : 1));
+  [text.value, pair.value] = [first, second ?? ""];
+  if (document.activeElement === text) text.select();
+}
+
+function split(given) {
+  return given.split(BLANKS).filter(Boolean);
 }
 
 // For style sheets and tests.
@@ -120,7 +134,8 @@ function drawing(run) {
       }));
     }
   }
-  return element("div", { class: "drawing" }, svg);
+  const label = `Plan of ${run.name}`;
+  return element("div", { class: "drawing scroll more", tabindex: 0, role: "region", "aria-label": label }, svg);
 }
 
 function shape(tag, attributes) {
@@ -135,15 +150,16 @@ function word(content, attributes) {
   return made;
 }
 
-// Only the newest answer is shown: what was asked before is given up.
-async function answer() {
+// Only the newest answer is shown: what was asked before is given up. What nobody has asked for,
+// the first example, is not read out, and its time may include that the service warms up.
+async function answer({ aloud = true } = {}) {
   clearTimeout(timer);
   asked?.abort();
   const mine = ++newest;
   state("asking");
-  const input = { text: text.value, ...(readsPair && pair.value.trim() && { pair: pair.value }) };
-  if (!input.text.trim()) {
-    show(runs.map(() => ({})), input);
+  const input = { text: text.value, ...(readsPair && split(pair.value).length && { pair: pair.value }) };
+  if (!split(input.text).length) {
+    spoken.textContent = show(runs.map(() => ({})), input);
     status.textContent = "Type a sentence, or try one of the examples.";
     state("ready");
     return;
@@ -152,9 +168,8 @@ async function answer() {
   try {
     const found = await Promise.all(runs.map((run) => predicted(run, input, asked.signal)));
     if (mine !== newest) return;
-    show(found.map((one) => one.output), input);
-    const times = found.map((one, number) => (runs.length > 1 ? `${runs[number].name} ` : "") + `${one.ms.toFixed(0)} ms`);
-    status.textContent = [`Answered in ${times.join(", ")}`, ...cut()].join(". ");
+    const said = show(found.map((one) => one.output), input);
+    if (aloud) tell(said, found);
     state("answered");
   } catch (error) {
     if (mine !== newest || error.name === "AbortError") return;
@@ -163,6 +178,12 @@ async function answer() {
     state("refused");
     if (error.status === 429) timer = setTimeout(answer, 1000 * (error.seconds || 1));
   }
+}
+
+function tell(said, found) {
+  spoken.textContent = said;
+  const times = found.map((one, number) => (runs.length > 1 ? `${runs[number].name} ` : "") + `${one.ms.toFixed(0)} ms`);
+  status.textContent = [`Answered in ${times.join(", ")}`, ...cut()].join(". ");
 }
 
 // The field itself cuts what is pasted, without a word; a text of just that length looks the same.
@@ -184,6 +205,7 @@ async function predicted(run, input, signal) {
   return { output: outputs[0], ms: performance.now() - begun };
 }
 
+// Shows the answers, and gives them in words.
 function show(outputs, input) {
   const said = [];
   runs.forEach((run, number) => {
@@ -191,15 +213,15 @@ function show(outputs, input) {
       const place = cards[number].get(task.name);
       const found = outputs[number][task.name];
       if (!found) {
-        const missing = input.text.trim() && task.reads === "pair" ? "Needs a second sentence." : "";
-        place.replaceChildren(element("p", { class: "note" }, missing));
+        const isAlone = split(input.text).length && task.reads === "pair";
+        place.replaceChildren(...(isAlone ? [element("p", { class: "note" }, "Needs a second sentence.")] : []));
         continue;
       }
       place.replaceChildren(...DRAWN[task.drawn_as](task, found, input));
       said.push(`${task.name}: ${plain(found)}`);
     }
   });
-  spoken.textContent = said.join("; ");
+  return said.join("; ");
 }
 
 function plain({ prediction, name }) {
@@ -265,10 +287,10 @@ function gauge(task, found) {
   return [shown, element("div", { class: "gauge" }, meter, ends)];
 }
 
-// As the service splits them, at blanks; words that were cut off have no tag.
+// Words that were cut off have no tag.
 function words(task, found, input) {
   const types = [...new Set(task.outputs.filter((tag) => tag !== "O").map(type))];
-  const shown = input.text.trim().split(/\s+/u).map((one, index) => {
+  const shown = split(input.text).map((one, index) => {
     const tag = found.prediction[index];
     const number = tag && tag !== "O" ? types.indexOf(type(tag)) : -1;
     const colour = number < 0 ? "" : number < SERIES ? `tag-${number + 1}` : "tag-rest";
