@@ -63,6 +63,27 @@ def test_a_reload_that_fails_is_told_and_the_next_one_is_made(make, model, error
     assert not {id(engine) for engine in before} & {id(engine) for engine in after}
 
 
+def test_a_reload_that_takes_long_is_not_waited_for_at_the_end(make, model):
+    asking, said = make(), Queue()
+    begun, may_end = Event(), Event()
+
+    def load():
+        begun.set()
+        assert may_end.wait(30)
+        return [copy.copy(model)]
+
+    before = asking.service.engine
+    reloading = _Reload(asking.services, load, said.put)
+    reloading.start()
+    assert begun.wait(30)
+    asking.service.stop()
+    assert not reloading.end(seconds=0.0)
+    may_end.set()
+    assert reloading.end(seconds=30.0)
+    assert asking.service.engine is before
+    assert said.empty()
+
+
 @pytest.mark.slow
 def test_a_reload_that_is_asked_for_during_another_is_made_after_it(make, model):
     asking, said = make(), Queue()

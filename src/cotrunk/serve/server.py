@@ -27,7 +27,9 @@ if TYPE_CHECKING:  # the pages of a folder of runs do without torch
 GRACE_SECONDS = 8
 """How long accepted requests may take after SIGTERM."""
 END_SECONDS = 9
-"""How long threads may take to end after SIGTERM."""
+"""How long the threads that answer may take to end after SIGTERM."""
+RELOAD_SECONDS = 0.5
+"""How long a reload may take to end then: nobody waits for it any more."""
 KEEP_ALIVE_SECONDS = 30
 BACKLOG = 2048
 MAX_CONNECTIONS = 4096
@@ -163,9 +165,9 @@ def _end(
         for service in reversed(services)  # each restores the threads that it found
     ]
     if reloading:
-        ended.append(reloading.end(seconds=max(0.0, until - time.monotonic())))
+        ended.append(reloading.end(seconds=RELOAD_SECONDS))
     if not all(ended):
-        say("stopped, without waiting for a batch that takes long")
+        say("stopped, without waiting for a thread that still computes")
         os._exit(0)
 
 
