@@ -12,6 +12,7 @@ COMMON = (UTF8, "latin-1", "cp1252", "utf-16", "gb18030", "shift_jis")
 LATIN1, WINDOWS = "latin-1", "cp1252"
 READ_BYTES = 1 << 26
 LINE_BYTES = 1 << 20
+HEAD_BYTES = 8
 HIGH = re.compile(rb"[\x80-\xff]+")
 CONTROLS = bytes(range(0x80, 0xA0))
 """Bytes that are control characters in Latin-1, but quotes and dashes in Windows-1252."""
@@ -47,8 +48,11 @@ def guess_encoding(path: Path) -> str | None:
     decoded = undecoded = 0
     runs: list[bytes] = []
     with path.open("rb") as file:
-        if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        head = file.read(HEAD_BYTES)
+        if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             return "utf-16"
+        if wide := _wide_without_mark(head):
+            return wide
         file.seek(0)
         while file.tell() < READ_BYTES and (line := file.readline(LINE_BYTES)):
             if line.isascii():
@@ -70,6 +74,14 @@ def guess_encoding(path: Path) -> str | None:
     except UnicodeDecodeError:
         return None
     return WINDOWS
+
+
+def _wide_without_mark(head: bytes) -> str | None:
+    """UTF-16 without a byte order mark, if the file starts with plain letters."""
+    evens, odds = head[::2], head[1::2]
+    if odds and not any(odds) and all(evens):
+        return "utf-16-le"
+    return "utf-16-be" if evens and not any(evens) and all(odds) else None
 
 
 def is_valid_utf8(content: bytes) -> bool:

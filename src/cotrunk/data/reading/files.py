@@ -120,6 +120,12 @@ def _extension_of(path: Path, place: str) -> str:
     suffix = path.suffix.lower()
     if path.is_dir():
         raise UserError(f"{place}: is a folder; give a file")
+    if suffix == ".conllu":
+        fix = f"grep -v '^[0-9][0-9]*[-.]' {path.name} > {path.stem}.conll"
+        raise UserError(
+            f"{place}: CoNLL-U is read without multiword tokens and empty nodes; "
+            f"leave them out, as in: {fix}"
+        )
     if suffix not in KNOWN:
         known = " ".join(KNOWN)
         raise UserError(f"{place}: the extension must be one of {known}; found {suffix!r}")

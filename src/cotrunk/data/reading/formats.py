@@ -23,7 +23,7 @@ Quoting = Literal["csv", "none"]
 LONGEST_CELL = 1_000_000
 SNIFFED_OBJECTS = 100
 ROWS_PER_BATCH = 8192
-DELIMITERS = "\t,;"
+DELIMITERS = "\t,;|"
 LINE = "line"
 """The name of the only column of a plain text file."""
 AS_TEXT = 'set quoting = "none" if quotes are ordinary characters'
