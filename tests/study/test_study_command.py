@@ -1,6 +1,12 @@
 """``cotrunk study`` from the command line to its results, on random tiny encoders."""
 
 import json
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 
 import pytest
 
@@ -115,6 +121,24 @@ def test_a_dry_run_lists_the_trials_and_trains_none(study_file, capsys, monkeypa
 
 
 @pytest.mark.slow
+def test_a_dry_run_counts_only_the_time_of_trials_that_have_not_ended(
+    study_file, capsys, monkeypatch
+):
+    monkeypatch.chdir(study_file.parent)
+    assert main(command(study_file, "--engine", "local", "--only", "plans")) == 0
+    capsys.readouterr()
+    assert main(command(study_file, "--dry-run", "--json")) == 0
+    sweeps = json.loads(capsys.readouterr().out)["sweeps"]
+    assert [trial["state"] for trial in sweeps["plans"]["trials"]] == ["finished", "finished"]
+    assert (sweeps["plans"]["finished"], sweeps["plans"]["seconds"]) == (2, 0)
+    assert sweeps["again"]["finished"] == 0
+    assert sweeps["again"]["seconds"] > 0
+    assert main(command(study_file, "--dry-run")) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["all", "3", "2"] in [line[:3] for line in lines]
+
+
+@pytest.mark.slow
 def test_a_dry_run_shows_each_plan_once_with_its_seeds(study_file, capsys, monkeypatch):
     monkeypatch.chdir(study_file.parent)
     assert main(command(study_file, "--dry-run", "--seeds", "3")) == 0
@@ -123,6 +147,53 @@ def test_a_dry_run_shows_each_plan_once_with_its_seeds(study_file, capsys, monke
     for plan in ("S2", "I2"):
         assert lines.count(["plans", "sharing.encoder", "=", plan, "3", "2"]) == 1
     assert shown.count("evaluations not included") == 1
+
+
+def test_what_is_wrong_in_several_sweeps_is_said_once(study_file, capsys, monkeypatch):
+    monkeypatch.chdir(study_file.parent)
+    for wrong, finding in (
+        ("encoder.weights=./absent", "absent is not a folder"),
+        ("train.lrr=1", "train.lrr is not a setting"),
+    ):
+        assert main(command(study_file, "--dry-run", "--set", wrong)) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert finding in line
+        assert "2 sweeps" in line
+
+
+@contextmanager
+def hub_without_models():
+    """Its address, and the models it has been asked for."""
+    asked = []
+
+    class Hub(BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append(self.path.partition("/api/models/")[2])
+            self.send_error(404)
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Hub) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}", asked
+        server.shutdown()
+
+
+@pytest.mark.slow
+def test_the_hub_is_asked_once_for_the_encoder_of_all_sweeps(study_file, tmp_path):
+    asked_for = command(study_file, "--dry-run", "--set", "encoder.weights=owner/absent")
+    with hub_without_models() as (address, asked):
+        environment = {**os.environ, "HF_ENDPOINT": address, "HF_HOME": str(tmp_path / "hub")}
+        done = subprocess.run(
+            [sys.executable, "-m", "cotrunk", *asked_for],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+    assert done.returncode == 2
+    assert asked.count("owner/absent") == 1, done.stderr
 
 
 def test_a_folder_of_another_study_is_refused_before_its_first_result(study_file, capsys):

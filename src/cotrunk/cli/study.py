@@ -28,9 +28,11 @@ from cotrunk.study.sections import sections_of
 from cotrunk.study.sharing import Recommendation, recommend, sharing_study
 from cotrunk.study.study import Outcome, RunSweep, check, run, with_dev_part
 from cotrunk.study.sweep.engines.engine import Engine
-from cotrunk.study.sweep.estimate import estimate, process_seconds, total_seconds
+from cotrunk.study.sweep.estimate import Estimate, estimate, process_seconds, total_seconds
 from cotrunk.study.sweep.spec import Spec
-from cotrunk.study.sweep.sweep import open_engine, prepare_sweep
+from cotrunk.study.sweep.state import DONE
+from cotrunk.study.sweep.sweep import Sweep, open_engine, prepare_sweep
+from cotrunk.study.sweep.trials import TrialSpec
 
 
 def study(arguments: Namespace) -> Document:
@@ -175,20 +177,32 @@ def _dry_run(study: Study, specs: dict[str, Spec], folder: Path, *, as_json: boo
         with counting() as counter:
             found = estimate(prepared, trials, process=process, on_progress=counter)
         bases.append(found.basis)
-        seconds = total_seconds(list(found.seconds.values()), spec.max_concurrent)
-        steps = sorted(set(found.steps.values()))
-        document["sweeps"][name] = {
-            "trials": [
-                {"choices": dict(t.choices), "seed": t.seed, "steps": found.steps[t.name]}
-                for t in trials
-            ],
-            "steps": steps,
-            "seconds": round(seconds, 1),
-        }
-        document["seconds"] = round(document["seconds"] + seconds, 1)
+        document["sweeps"][name] = _planned(prepared, trials, found)
+        document["seconds"] = round(document["seconds"] + document["sweeps"][name]["seconds"], 1)
     if not as_json:
         studies.show_dry_run(document, bases)
     return document
+
+
+def _planned(prepared: Sweep, trials: list[TrialSpec], found: Estimate) -> dict[str, Any]:
+    """A sweep in a dry run; ``seconds`` are those of the trials that are still to do."""
+    states = [state.state for state in prepared.read(trials)]
+    both = list(zip(trials, states, strict=True))
+    left = [found.seconds[trial.name] for trial, state in both if state not in DONE]
+    return {
+        "trials": [
+            {
+                "choices": dict(trial.choices),
+                "seed": trial.seed,
+                "state": state,
+                "steps": found.steps[trial.name],
+            }
+            for trial, state in both
+        ],
+        "finished": len(trials) - len(left),
+        "steps": sorted(set(found.steps.values())),
+        "seconds": round(total_seconds(left, prepared.spec.max_concurrent), 1),
+    }
 
 
 def _list(*, as_json: bool) -> Document:

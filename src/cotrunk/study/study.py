@@ -1,14 +1,16 @@
 """Run the sweeps of a study, then conclude: tables and verdicts from the run folders alone."""
 
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from cotrunk.build.presets import parameters_of, preset_text
 from cotrunk.build.trial import Base, with_changes
-from cotrunk.errors import Errors, UserError, did_you_mean
+from cotrunk.errors import Errors, UserError, complaints, did_you_mean
+from cotrunk.model.weights.locate import shape_of
 from cotrunk.study.claims import Judged, judge
 from cotrunk.study.definition import (
     Count,
@@ -31,7 +33,7 @@ from cotrunk.study.plan import (
     why_skipped,
 )
 from cotrunk.study.records import Broken, RunRecord, find_runs, read_runs
-from cotrunk.study.selection import differing, is_selected, ranked_values, selected
+from cotrunk.study.selection import differing, is_selected, ranked_values, selected, value_at
 from cotrunk.study.sweep.spec import Spec
 from cotrunk.study.sweep.trials import raw_of, refuse_wrong_trials
 
@@ -103,13 +105,47 @@ def check(study: Study, choices: Choices) -> dict[str, Spec]:
     with errors.gathered():
         specs = planned_specs(study, choices)
         _refuse_nothing(study, specs, choices.data)
-    for spec in specs.values():
-        with errors.gathered():
-            refuse_wrong_trials(spec, planned_trials(spec))
+    errors.lines += _wrong_trials(study, specs)
     errors.lines += _wrong_selections(study, specs)
     errors.lines += _not_measured(study, specs)
     errors.refuse()
     return specs
+
+
+def _wrong_trials(study: Study, specs: Mapping[str, Spec]) -> list[str]:
+    """What is wrong in the trials of each sweep; what is wrong in several sweeps, once."""
+    missing = _missing_encoders(specs.values())
+    found: dict[str, list[str]] = {}
+    for spec in specs.values():
+        lines = [line for encoder, line in missing.items() if encoder in _encoders(spec)]
+        lines = lines or complaints(partial(refuse_wrong_trials, spec, planned_trials(spec)))
+        for line in lines:
+            found.setdefault(line.removeprefix(f"{spec.place}: "), []).append(spec.place)
+    return [
+        f"{places[0]}: {line}"
+        if len(places) == 1
+        else f"study {study.name}: {line} ({len(places)} sweeps)"
+        for line, places in found.items()
+    ]
+
+
+Encoder = tuple[str, Path]
+"""The weights, and the folder that their path is relative to."""
+
+
+def _missing_encoders(specs: Iterable[Spec]) -> dict[Encoder, str]:
+    """Why encoders cannot be found; each is tried once, because the network may be slow."""
+    encoders = dict.fromkeys(encoder for spec in specs for encoder in _encoders(spec))
+    return {
+        encoder: line
+        for encoder in encoders
+        for line in complaints(partial(shape_of, encoder[0], base=encoder[1]))
+    }
+
+
+def _encoders(spec: Spec) -> dict[Encoder, None]:
+    found = (value_at(raw_of(spec, t), "encoder.weights") for t in planned_trials(spec))
+    return {(weights, spec.base.folder): None for weights in found if isinstance(weights, str)}
 
 
 def _refuse_unknown(study: Study, only: Sequence[str]) -> None:

@@ -49,10 +49,14 @@ def show_dry_run(document: Mapping[str, Any], bases: Iterable[str]) -> None:
     for name, sweep in document["sweeps"].items():
         steps = sweep["steps"]
         span = f"{steps[0]:,}" if len(steps) == 1 else f"{steps[0]:,} to {steps[-1]:,}"
-        rows.append([name, str(len(sweep["trials"])), span, duration(sweep["seconds"])])
-    total = sum(len(sweep["trials"]) for sweep in document["sweeps"].values())
-    rows.append(["all", str(total), "", duration(document["seconds"])])
-    out().print(table("", ["sweep", "trials", "steps each", "expected time"], rows))
+        counts = [str(len(sweep["trials"])), str(sweep["finished"])]
+        rows.append([name, *counts, span, duration(sweep["seconds"])])
+    sweeps = document["sweeps"].values()
+    total = sum(len(sweep["trials"]) for sweep in sweeps)
+    finished = sum(sweep["finished"] for sweep in sweeps)
+    rows.append(["all", str(total), str(finished), "", duration(document["seconds"])])
+    columns = ["sweep", "trials", "finished", "steps each", "time left"]
+    out().print(table("", columns, rows))
     for basis in dict.fromkeys(bases):
         out().print(f"estimated from {basis}")
 

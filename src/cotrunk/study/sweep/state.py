@@ -19,6 +19,8 @@ TRIAL = "trial"
 ENDS = {"error", "stopped"}
 """Its keys that say how a trial has ended, beside a finished run."""
 State = Literal["waiting", "started", "finished", "failed", "stopped"]
+DONE: tuple[State, ...] = ("finished", "stopped")
+"""States of trials that a repeated command does not train; failed ones are retried."""
 
 
 @dataclass(frozen=True)
