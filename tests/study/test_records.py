@@ -128,6 +128,33 @@ def test_seeds_are_one_group_and_choices_are_what_differs(several_runs):
     assert group_runs(records[:2])[0].choices == {}
 
 
+def test_tasks_that_only_some_runs_have_are_one_choice(several_runs):
+    shared, pairs = (read_run(several_runs / name) for name in ("shared/1", "pairs"))
+    found = [group.choices for group in group_runs([shared, pairs])]
+    assert found == [{"tasks": "mood + same + alike"}, {"tasks": "same + alike"}]
+
+
+def test_a_setting_of_such_a_task_is_a_choice_of_the_runs_that_have_it(several_runs):
+    shared, pairs = (read_run(several_runs / name) for name in ("shared/1", "pairs"))
+    tasks = shared.settings["tasks"]
+    heavier = {**shared.settings, "tasks": {**tasks, "mood": {**tasks["mood"], "weight": 2.0}}}
+    records = [shared, replace(shared, settings=heavier), pairs]
+    one, other, third = (group.choices for group in group_runs(records))
+    assert list(one) == list(other) == ["tasks", "tasks.mood.weight"]
+    assert other["tasks.mood.weight"] == 2.0 != one["tasks.mood.weight"]
+    assert third == {"tasks": "same + alike"}
+
+
+def test_a_run_that_was_stopped_says_where(run):
+    assert read_run(run).unfinished == ""
+    shutil.rmtree(run / "final")
+    assert read_run(run).unfinished == "stopped at step 3"
+    (run / "trial.json").write_text('{"steps": 120, "stopped": 3}')
+    assert read_run(run).unfinished == "stopped at step 3 of 120"
+    (run / "trial.json").write_text("[]")
+    assert read_run(run).unfinished == "stopped at step 3"
+
+
 def test_runs_that_are_tracked_elsewhere_are_one_plan(several_runs):
     first, second = (read_run(several_runs / "shared" / seed) for seed in "12")
     track = {"to": ["tensorboard"], "folder": "tracked"}

@@ -22,7 +22,7 @@ from cotrunk.runs.sizes import sizes
 
 Kinds = Mapping[str, type[Kind]]
 OVERALL = ("official", "mean")
-SEED = "train.seed"
+SEED, TASKS = "train.seed", "tasks"
 WITHOUT_EFFECT = (
     "train.threads",
     "train.checkpoint",
@@ -79,6 +79,16 @@ class RunRecord:
     history: Sequence[Mapping[str, Any]]
     digests: Mapping[str, str]
     """Digests of the contents of files, by the setting that names them."""
+    planned_steps: int | None = None
+    """How many steps the trial of a sweep was to make; None for other runs."""
+
+    @property
+    def unfinished(self) -> str:
+        """``stopped at step 30 of 120``; "" for a run that has finished."""
+        if self.state == "finished":
+            return ""
+        of = f" of {self.planned_steps:,}" if self.planned_steps else ""
+        return f"{self.state} at step {self.steps:,}{of}"
 
 
 @dataclass(frozen=True)
@@ -208,7 +218,17 @@ def _read(run: RunFolder, kinds: Kinds) -> RunRecord:
         best_step=best.step if best else None,
         history=history,
         digests=_digests(record),
+        planned_steps=_planned_steps(run),
     )
+
+
+def _planned_steps(run: RunFolder) -> int | None:
+    try:
+        trial = run.read_document("trial")
+    except UserError:
+        return None
+    steps = trial.get("steps") if isinstance(trial, dict) else None
+    return steps if isinstance(steps, int) else None
 
 
 def _refuse_damaged(run: RunFolder) -> None:
@@ -281,17 +301,38 @@ def group_runs(records: Sequence[RunRecord]) -> list[RunGroup]:
     alike: dict[str, list[RunRecord]] = {}
     for record in records:
         alike.setdefault(_text(identity_of(record)), []).append(record)
-    identities = [json.loads(key) for key in alike]
-    keys = dict.fromkeys(key for identity in identities for key in identity)
-    different = [key for key in keys if len({_text(i.get(key)) for i in identities}) > 1]
+    different = _different([json.loads(key) for key in alike])
     groups = []
     for runs in alike.values():
         plan = _plan(runs[0])
         choices = {key: plan[key] for key in different if key in plan}
+        if TASKS in different:
+            choices = {TASKS: " + ".join(runs[0].settings["tasks"]), **choices}
         counted = _one_per_seed(runs)
         repeats = [run for run in runs if run not in counted]
         groups.append(RunGroup(choices, tuple(counted), tuple(repeats)))
     return groups
+
+
+def _different(identities: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The keys that plans differ in. ``TASKS`` stands for tasks that only some of them have, whose
+    own settings are compared among the plans that have them.
+    """
+    tables = [dict.fromkeys(map(_table, identity)) for identity in identities]
+    keys = dict.fromkeys(key for identity in identities for key in identity)
+
+    def differs(key: str) -> bool:
+        having = [i for i, found in zip(identities, tables, strict=True) if _table(key) in found]
+        concerned = having if key.startswith("tasks.") else identities
+        return len({_text(identity.get(key)) for identity in concerned}) > 1
+
+    tasks = {tuple(sorted(t for t in found if t.startswith("tasks."))) for found in tables}
+    return [*([TASKS] if len(tasks) > 1 else []), *filter(differs, keys)]
+
+
+def _table(key: str) -> str:
+    """``tasks.sst`` of ``tasks.sst.head.dropout``."""
+    return ".".join(key.split(".")[:2])
 
 
 def _one_per_seed(runs: Sequence[RunRecord]) -> list[RunRecord]:
