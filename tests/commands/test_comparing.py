@@ -45,7 +45,7 @@ def test_compare_gives_the_settled_document(document, several_runs):
         assert {"prepare", "train", "evaluate"} <= set(run["seconds"]) == set(run["cpu_seconds"])
         assert run["parameters"] > 0
     for group in document["groups"]:
-        assert list(group) == ["choices", "runs", "mean", "sd"]
+        assert list(group)[:4] == ["choices", "runs", "mean", "sd"]
     settled = {"run", "task", "difference", "low", "high", "p", "verdict"}
     for difference in document["differences"]:
         assert settled <= set(difference)
@@ -121,6 +121,28 @@ def test_the_tm_relative_score_is_recomputed_from_the_other_columns(document):
         printed = mine[0] * seconds / mine[1] * memory / mine[2]
         assert run["tm"]["printed"] == pytest.approx(printed, rel=0.05)  # seconds are rounded
         assert run["tm"]["defined"] == pytest.approx(run["tm"]["printed"] / score)
+
+
+def test_every_score_of_a_group_has_an_interval(cotrunk, several_runs, shared, document):
+    names = [*TASKS, "official", "mean"]
+    for group in document["groups"]:
+        for name in names:
+            assert group["low"][name] < group["mean"][name] < group["high"][name]
+    runs = shared, several_runs / "apart"
+    for row, group in zip(
+        csv_rows(cotrunk("compare", *runs, "--format", "csv").out), document["groups"], strict=True
+    ):
+        for bound in ("low", "high"):
+            assert float(row[f"overall official {bound}"]) == group[bound]["official"]
+    for form in ([], ["--format", "markdown"], ["--format", "latex"]):
+        shown = cotrunk("compare", *runs, *form).out
+        for group in document["groups"]:
+            for name in names:
+                assert f"[{group['low'][name]:.3f}, {group['high'][name]:.3f}]" in shown
+
+
+def csv_rows(text):
+    return list(csv.DictReader(io.StringIO(text)))
 
 
 def test_the_baseline_is_the_first_run_or_the_one_named(cotrunk, several_runs, shared):
@@ -326,7 +348,7 @@ def test_latex_is_a_tabular_with_equal_rows_and_nothing_unescaped(cotrunk, sever
 
 def test_csv_has_the_numbers_of_the_document(cotrunk, several_runs, shared, document):
     text = cotrunk("compare", shared, several_runs / "apart", "--format", "csv").out
-    rows = list(csv.DictReader(io.StringIO(text)))
+    rows = csv_rows(text)
     for row, group in zip(rows, document["groups"], strict=True):
         assert row["run"] == group["runs"][0]
         assert row["sharing.encoder"] == group["choices"]["sharing.encoder"]

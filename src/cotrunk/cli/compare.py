@@ -30,8 +30,8 @@ def compare(arguments: Namespace) -> Document:
         margin=arguments.margin,
     )
     warn_left_out(compared.broken)
-    if compared.moved:
-        say(f"warning: {compared.moved}")
+    for warning in compared.warnings:
+        say(f"warning: {warning}")
     if arguments.output:
         text = _text(compared, form)
         write_whole(Path(arguments.output), text.encode())

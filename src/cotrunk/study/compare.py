@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import fmean, stdev
 
-from cotrunk.errors import UserError, option, spelled
+from cotrunk.errors import UserError, option, plural, spelled
 from cotrunk.kinds import KINDS
 from cotrunk.kinds.influence import OverRows
 from cotrunk.study.alone import transfers
@@ -88,6 +88,7 @@ def compare_groups(
     repeats = [run for group in groups for run in group.counted_once]
     notes = dict.fromkeys(f"{run.path}: {run.why}" for run in repeats)
     notes |= dict.fromkeys(_unrelated(group, base) for group in others if not _common(group, base))
+    notes |= dict.fromkeys(_unfinished(records))
     tasks = dict.fromkeys(task for record in records for task in record.tasks)
     return Comparison(
         groups=tuple(compared.values()),
@@ -115,6 +116,16 @@ def _common(group: RunGroup, base: RunGroup) -> set[str]:
 
 def _unrelated(group: RunGroup, base: RunGroup) -> str:
     return f"{group.runs[0].path} has no task in common with the baseline, {base.runs[0].path}"
+
+
+def _unfinished(records: Sequence[RunRecord]) -> list[str]:
+    early = [record for record in records if record.unfinished]
+    if not early:
+        return []
+    return [
+        f"{len(early)} of {plural(len(records), 'run')} not finished (marked in the table): scores "
+        "are those of the best network so far, so a longer training may reverse a difference"
+    ]
 
 
 def _baseline(groups: Sequence[RunGroup], named: Path, broken: Sequence[Broken]) -> RunGroup:
@@ -163,8 +174,34 @@ def _compared(group: RunGroup, base: RunGroup, scored: Scored) -> ComparedGroup:
         },
         overall={key: _mean(run.overall[key] for run in runs) for key in OVERALL},
         overall_sd={key: _sd(run.overall[key] for run in runs) for key in OVERALL},
+        overall_interval={key: _interval(group, key, scored, comparable) for key in FORMULAS},
         tm=tm_of(group.runs, base.runs) if comparable else NO_TM,
     )
+
+
+def _interval(
+    group: RunGroup, formula: Formula, scored: Scored, comparable: bool
+) -> tuple[float | None, float | None]:
+    """Of the overall score; None for runs that have none in common with the baseline."""
+    counted = _counted(group.runs[0])
+    if not comparable or not counted:
+        return None, None
+    found = mean_over_seeds(_overall(group, counted, formula, scored))
+    return found.low, found.high
+
+
+def _counted(run: RunRecord) -> list[str]:
+    """The tasks that count in the overall score."""
+    return [name for name, task in run.tasks.items() if task.labels.in_overall]
+
+
+def _overall(
+    group: RunGroup, counted: Sequence[str], formula: Formula, scored: Scored
+) -> list[OverRows]:
+    return [
+        overall_over_rows({task: scored[run][task] for task in counted}, formula)
+        for run in group.runs
+    ]
 
 
 def _tasks_of(group: RunGroup) -> list[str]:
@@ -209,7 +246,7 @@ def _overall_differences(
 ) -> Iterator[TaskDifference]:
     """The groups whose tasks can all be tested against the baseline's."""
     first = base.runs[0]
-    counted = [name for name, task in first.tasks.items() if task.labels.in_overall]
+    counted = _counted(first)
     alike = [
         group
         for group in others
@@ -219,13 +256,8 @@ def _overall_differences(
     if not counted:
         return
 
-    def side(group: RunGroup) -> list[OverRows]:
-        return [
-            overall_over_rows({task: scored[run][task] for task in counted}, formula)
-            for run in group.runs
-        ]
-
-    yield from _judged(formula, alike, [side(group) for group in alike], side(base), margin)
+    sides = [_overall(group, counted, formula, scored) for group in (base, *alike)]
+    yield from _judged(formula, alike, sides[1:], sides[0], margin)
 
 
 def _judged(

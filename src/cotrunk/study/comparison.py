@@ -47,6 +47,7 @@ class ComparedGroup:
 
     ``scores``: of each task the mean over seeds, its standard deviation, and an interval for seeds
     and rows together. ``overall`` and ``tm`` are those of the means; ``overall_sd``: None for one.
+    ``overall_interval``: the bounds, None where ``overall`` is.
     """
 
     group: RunGroup
@@ -54,7 +55,18 @@ class ComparedGroup:
     scores: Mapping[str, Mean]
     overall: Mapping[str, float | None]
     overall_sd: Mapping[str, float | None]
+    overall_interval: Mapping[str, tuple[float | None, float | None]]
     tm: Mapping[str, float | None]
+
+    def overall_mean(self, formula: str) -> Mean | None:
+        numbers = (
+            self.overall[formula],
+            self.overall_sd[formula],
+            *self.overall_interval[formula],
+        )
+        if numbers[0] is None:
+            return None
+        return Mean(*(math.nan if number is None else number for number in numbers))
 
     def document(self) -> dict[str, Any]:
         return {
@@ -62,6 +74,10 @@ class ComparedGroup:
             "runs": [str(run.path) for run in self.group.runs],
             "mean": {task: found.mean for task, found in self.scores.items()} | dict(self.overall),
             "sd": {task: found.sd for task, found in self.scores.items()} | dict(self.overall_sd),
+            "low": {task: found.low for task, found in self.scores.items()}
+            | {key: low for key, (low, _) in self.overall_interval.items()},
+            "high": {task: found.high for task, found in self.scores.items()}
+            | {key: high for key, (_, high) in self.overall_interval.items()},
         }
 
 
@@ -147,6 +163,17 @@ class Comparison:
     @property
     def runs(self) -> list[ComparedRun]:
         return [run for group in self.groups for run in group.runs]
+
+    @property
+    def warnings(self) -> list[str]:
+        """What may make the comparison mean something else than intended."""
+        first = self.baseline.group.runs[0]
+        early = [run for run in self.baseline.group.runs if run.unfinished]
+        if not early:
+            return [self.moved] if self.moved else []
+        which = "the baseline" if early[0] is first else "a seed of the baseline"
+        line = f"{which}, {early[0].path}, has not finished: {early[0].unfinished}"
+        return [*([self.moved] if self.moved else []), line]
 
     @property
     def has_differences(self) -> bool:

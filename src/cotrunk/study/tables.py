@@ -75,7 +75,7 @@ def table_of(comparison: Comparison) -> Table:
                 _name(group, comparison),
                 _settings(group) if comparison.has_tasks_in_common else "",
                 *(_score(group.scores.get(task)) for task in tasks),
-                *(score_text(group.overall[key]) for key in OVERALL),
+                *(_score(group.overall_mean(key)) for key in OVERALL),
                 *(score_text(group.tm[key]) for key in ("defined", "printed")),
                 *(_cost(cost, group) for cost in costs),
             ]
@@ -133,7 +133,17 @@ def _p(value: float) -> str:
 def _name(group: ComparedGroup, comparison: Comparison) -> str:
     first, more = group.group.runs[0].path, len(group.group.runs) - 1
     seeds = f" and {more} more seed{'s' if more > 1 else ''}" if more else ""
-    return f"{first}{seeds}{' (baseline)' if group is comparison.baseline else ''}"
+    return (
+        f"{first}{seeds}{' (baseline)' if group is comparison.baseline else ''}{_unfinished(group)}"
+    )
+
+
+def _unfinished(group: ComparedGroup) -> str:
+    runs = group.group.runs
+    states = [run.unfinished for run in runs if run.unfinished]
+    if not states:
+        return ""
+    return f" ({states[0]})" if len(runs) == 1 else f" ({len(states)} of {len(runs)} not finished)"
 
 
 def _settings(group: ComparedGroup) -> str:
@@ -272,6 +282,7 @@ def _values(group: ComparedGroup, comparison: Comparison) -> Iterator[tuple[str,
     yield "run", group.group.runs[0].path
     yield "seeds", len(group.runs)
     yield "baseline", int(group is comparison.baseline)
+    yield "finished", sum(run.state == "finished" for run in group.group.runs)
     for key, value in group.group.choices.items():
         yield key, value
     found = comparison.differences_of(group)
@@ -287,6 +298,9 @@ def _values(group: ComparedGroup, comparison: Comparison) -> Iterator[tuple[str,
     for key in OVERALL:
         yield f"overall {key}", _exact(group.overall[key])
         yield f"overall {key} sd", _exact(group.overall_sd[key])
+        low, high = group.overall_interval[key]
+        yield f"overall {key} low", _exact(low)
+        yield f"overall {key} high", _exact(high)
         yield from _difference_values(f"overall {key}", found.get(key))
     for key in ("defined", "printed"):
         yield f"TM {key}", _exact(group.tm[key])
