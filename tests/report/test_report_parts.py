@@ -20,9 +20,10 @@ from cotrunk.study.report import formats
 from cotrunk.study.report.drawing import draw
 from cotrunk.study.report.html import breakable
 from cotrunk.study.report.sections.cost import front
+from cotrunk.study.report.sections.scores import scores
 from cotrunk.study.report.sections.settings import settings
 from cotrunk.study.report.subject import run_names, subject_of
-from cotrunk.study.report.summary import OVERALL, Summaries
+from cotrunk.study.report.summary import OVERALL, PLAIN_MEAN, Summaries
 from cotrunk.study.report.verdict import verdict_lines
 
 ROWS = 400
@@ -132,6 +133,35 @@ def test_a_plan_that_was_not_compared_is_not_called_worse():
 def test_a_task_that_no_plan_learned_is_named():
     lines = verdict(made("one", 195), made("other", 201))
     assert any("constant answer" in line and "mood (0.500)" in line for line in lines)
+
+
+def test_two_seeds_that_both_learned_a_task_have_learned_it_however_much_they_differ():
+    seeds = [made(f"one-{seed}", wrong, seed=seed) for seed, wrong in ((1, 20), (2, 130))]
+    assert not any("constant answer" in line for line in verdict(*seeds))
+
+
+def test_the_luckiest_of_many_networks_has_not_learned_a_task():
+    lucky = made("plan-1", 178)
+    assert not any("constant answer" in line for line in verdict(lucky))
+    others = [made(f"plan-{seed}", 200, seed=seed) for seed in range(2, 21)]
+    assert any("mood (0.500)" in line for line in verdict(lucky, *others))
+
+
+def test_runs_that_have_not_finished_are_named_in_the_verdict():
+    stopped = dataclasses.replace(made("one", 30), state="stopped", planned_steps=120)
+    for records in ([stopped], [stopped, made("other", 60)]):
+        assert any("one (stopped at step 10 of 120)" in line for line in verdict(*records))
+    assert not any("stopped" in line for line in verdict(made("one", 30)))
+
+
+def test_both_overall_scores_have_an_interval():
+    subject = subject_of(group_runs([made("one", 30)]), [])
+    for name in (OVERALL, PLAIN_MEAN):
+        found = Summaries(subject).of(subject.series[0], name)
+        assert found.low < 0.925 < found.high
+    (row,) = scores(subject, Summaries(subject), None).tables[0].rows
+    assert [cell.text for cell in row] == ["one", "0.925", "0.925", "0.925"]
+    assert len({cell.note for cell in row[1:]}) == 1
 
 
 def with_task(run: RunRecord, name: str) -> RunRecord:

@@ -18,7 +18,7 @@ def verdict_lines(
     subject: Subject, summaries: Summaries, comparison: Comparison | None
 ) -> list[str]:
     """``comparison`` is with the best plan; None if there is only one, or runs are not alike."""
-    weak = _not_above_constant(subject, summaries)
+    weak = [*_not_finished(subject), *_not_above_constant(subject, summaries)]
     if len(subject.series) == 1:
         first, *rest = _of_one(subject, summaries)
         return [first, *weak, *rest]
@@ -166,17 +166,20 @@ def _highest(scores: Mapping[Series, float], summaries: Summaries, task: str) ->
     return f"{best[0].name} is highest, {_scored(best[0], summaries, task)}"
 
 
+def _not_finished(subject: Subject) -> list[str]:
+    early = [f"{name} ({run.unfinished})" for _, name, run in subject.runs if run.unfinished]
+    if not early:
+        return []
+    return [f"Not finished, and scored by the best network so far: {_named(early)}."]
+
+
 def _not_above_constant(subject: Subject, summaries: Summaries) -> list[str]:
-    """Tasks that no plan is shown to have learned."""
+    """Tasks that no network is shown to have learned."""
     constants = {task: summaries.baseline(task) for task in subject.tasks}
     weak = [
         task
         for task, constant in constants.items()
-        if not any(
-            found.low > (constant or 0.0)
-            for series in subject.series
-            if (found := summaries.of(series, task))
-        )
+        if not summaries.is_above(constant or 0.0, task)
     ]
     compared = [f"{t} ({formats.score(constants[t])})" for t in weak if constants[t] is not None]
     others = [task for task in weak if constants[task] is None]

@@ -10,7 +10,7 @@ from cotrunk.study.report.charts.scores import intervals
 from cotrunk.study.report.parts import Cell, Figure, Section, Table
 from cotrunk.study.report.sections.differences import differences
 from cotrunk.study.report.subject import Series, Subject
-from cotrunk.study.report.summary import OVERALL, Summaries, Summary
+from cotrunk.study.report.summary import FORMULAS, Summaries, Summary
 
 MOST_ROWS = 12
 
@@ -60,7 +60,7 @@ def _text(subject: Subject) -> list[str]:
 def _score_table(subject: Subject, summaries: Summaries, metrics: dict[str, str]) -> Table:
     several = any(len(series.runs) > 1 for series in subject.series)
     columns = ["plan", *(["seeds"] if several else []), *subject.tasks]
-    columns += ["overall", "plain mean"] if subject.same_tasks else []
+    columns += FORMULAS if subject.same_tasks else []
     rows = [_score_row(series, subject, summaries, several=several) for series in subject.series]
     constant = [summaries.baseline(task) for task in subject.tasks]
     foot = [Cell("constant answer"), *([Cell("")] if several else [])]
@@ -78,17 +78,13 @@ def _score_row(
         cells.append(Cell(str(len(series.runs))))
     cells += [score_cell(summaries.of(series, task)) for task in subject.tasks]
     if subject.same_tasks:
-        cells.append(score_cell(summaries.of(series, OVERALL)))
-        plain = [run.overall.get("mean") for run in series.runs]
-        known = [value for value in plain if value is not None]
-        cells.append(Cell(formats.score(fmean(known)) if known else formats.NONE))
+        cells += [score_cell(summaries.of(series, name)) for name in FORMULAS]
     return cells
 
 
 def _state(series: Series) -> str:
     """Says so if a run has not finished."""
-    states = {run.state for run in series.runs} - {"finished"}
-    return ", ".join(sorted(states))
+    return ", ".join(dict.fromkeys(run.unfinished for run in series.runs if run.unfinished))
 
 
 def score_cell(found: Summary | None) -> Cell:
