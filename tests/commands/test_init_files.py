@@ -46,13 +46,17 @@ def test_labels_are_read_to_the_end_of_a_long_file(cotrunk, tmp_path):
 
 
 @pytest.mark.slow
-def test_numbers_written_as_decimals_are_classes_if_they_count_from_zero(cotrunk, tmp_path):
-    rows = [[sentence(), f"{n % 2}.0", f"{n % 3}.0", f"{n % 3 + 1}.0"] for n in range(60)]
-    file = write_csv(tmp_path / "numbers.csv", ["text", "two", "three", "from_one"], rows)
+def test_numbers_written_as_decimals_are_classes_if_they_are_few_or_count_from_zero(cotrunk, tmp_path):
+    rows = [
+        [sentence(), f"{n % 2}.0", f"{n % 3}.0", f"{n % 3 + 1}.0", f"{n % 4 + 1}.0"]
+        for n in range(60)
+    ]
+    names = ["text", "two", "three", "from_one", "four"]
+    file = write_csv(tmp_path / "numbers.csv", names, rows)
     assert cotrunk("init", file, "-o", tmp_path / "run.toml").code == 0
     tasks = tomllib.loads((tmp_path / "run.toml").read_text())["tasks"]
     kinds = {name: task["kind"] for name, task in tasks.items()}
-    assert kinds == {"two": "binary", "three": "classes", "from_one": "score"}
+    assert kinds == {"two": "binary", "three": "classes", "from_one": "classes", "four": "score"}
     said = cotrunk("train", tmp_path / "run.toml", "--out", tmp_path / "out", *TINY)
     assert said.code == 0, said.err
 

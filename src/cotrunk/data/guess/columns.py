@@ -8,12 +8,16 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Literal
 
+from cotrunk.data.guess.dates import is_date
+from cotrunk.data.guess.lists import PYTHON_LIST, json_lists
 from cotrunk.data.guess.markers import without_markers
 from cotrunk.data.guess.schemes import scheme_of
 from cotrunk.numbers import has_decimal_comma, number_of
 
 MOST_CLASSES, MOST_NUMBERED = 200, 20
 """The most distinct values, and the most distinct whole numbers, that can be classes."""
+MOST_SENTENCES, ROWS_PER_SENTENCE = 20, 10
+"""So few distinct texts, that occur this often on average, may be classes beside another text."""
 ROWS_PER_CLASS, ROWS_PER_RARE_CLASS = 2, 3
 """Values are classes only if they occur this often on average; the second if there are over 20."""
 FEW_WORDS, MANY_WORDS = 2.5, 6.0
@@ -27,13 +31,6 @@ UNSPACED = re.compile(
 )
 """Letters of scripts without blanks between words: Thai, Lao, Burmese, Khmer, Japanese, Chinese."""
 LETTERS_PER_WORD = 2
-MONTH = "(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
-DATE = re.compile(
-    r"(\d{4}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.]\d{4}|\d\d?/\d\d?/\d\d"
-    rf"|(\d\d?\.? )?{MONTH}\.?( \d\d?)?,? \d{{4}})([ T,]+\d\d?:\d\d.*)?",
-    re.ASCII | re.IGNORECASE,
-)
-
 Role = Literal[
     "text",
     "words",
@@ -45,6 +42,9 @@ Role = Literal[
     "counter",
     "date",
     "object",
+    "objects",
+    "numbers",
+    "Python lists",
     "empty",
     "unknown",
 ]
@@ -59,7 +59,9 @@ class Column:
     ``separator`` separates the classes of a set; ``words`` is the mean number of words in a cell.
     For lists, ``lengths`` has the length of each row, ``scheme`` is their scheme if they are tags,
     and ``misfits`` counts the rows that break it. ``markers`` such as NA stand in ``marked`` cells,
-    which are not ``filled``. ``rare`` are the values that may be classes and are in a single row.
+    which are not ``filled``; ``empty`` cells are blank or missing. ``rare`` are the values that may
+    be classes and are in a single row. ``spellings`` are those of the numbers in ``values``, if
+    they are strings and each has one. A text has ``values`` if it is a class beside another text.
     """
 
     name: str
@@ -79,28 +81,40 @@ class Column:
     markers: tuple[str, ...] = ()
     marked: int = 0
     rare: tuple[str, ...] = ()
+    empty: int = 0
+    spellings: tuple[str, ...] = ()
 
     @property
     def may_be_label(self) -> bool:
         """An empty column may have labels further down."""
-        is_list = self.role == "words" and bool(self.values)
-        return is_list or self.role in ("number", "category", "set", "empty")
+        has_values = self.role in ("words", "text") and bool(self.values)
+        return has_values or self.role in ("number", "category", "set", "empty")
 
 
 def column_of(name: str, cells: Sequence[Any]) -> Column:
-    filled = [cell for cell in cells if not _is_empty(cell)]
-    blank = len(cells) - len(filled) - sum(cell is None for cell in cells)
+    filled = [cell for cell in cells if not is_empty(cell)]
+    empty = len(cells) - len(filled)
+    blank = empty - sum(cell is None for cell in cells)
     values, marked = without_markers(filled)
     markers = tuple(marker for marker, _ in marked.most_common())
     found = _described(name, cells, values)
-    return replace(found, blank=blank, markers=markers, marked=marked.total())
+    return replace(found, blank=blank, markers=markers, marked=marked.total(), empty=empty)
+
+
+def with_repeated_texts(columns: Sequence[Column]) -> list[Column]:
+    """Texts that repeat like classes are categories if there is another text."""
+    texts = [column for column in columns if column.role == "text"]
+    if all(column.values for column in texts):
+        return list(columns)
+    repeated = [column for column in texts if column.values]
+    return [replace(c, role="category") if c in repeated else c for c in columns]
 
 
 def _described(name: str, cells: Sequence[Any], filled: Sequence[Any]) -> Column:
     if not filled:
         return Column(name, "empty", 0, 0)
     if all(isinstance(cell, list) for cell in filled):
-        lengths = tuple(0 if _is_empty(cell) else len(cell) for cell in cells)
+        lengths = tuple(0 if is_empty(cell) else len(cell) for cell in cells)
         return replace(_of_lists(name, filled), lengths=lengths)
     if all(isinstance(cell, dict) for cell in filled):
         return Column(name, "object", len(filled), 0)
@@ -109,12 +123,29 @@ def _described(name: str, cells: Sequence[Any], filled: Sequence[Any]) -> Column
     written = [_spelled(cell) for cell in filled]
     numbers = [number_of(cell) for cell in filled]
     if all(number is not None for number in numbers):
-        return _of_numbers(name, written, [number for number in numbers if number is not None])
+        found = _of_numbers(name, written, [number for number in numbers if number is not None])
+        return replace(found, spellings=_spellings(filled) if found.values else ())
     if all(number_of(cell) is not None or has_decimal_comma(cell) for cell in filled):
         return Column(name, "decimal commas", len(written), len(set(written)))
     if all(map(is_date, written)):
         return Column(name, "date", len(written), len(set(written)))
+    if (lists := json_lists(written)) is not None:
+        names = [part for cell in lists for part in cell]
+        return Column(
+            name, "set", len(written), len(set(written)), values=tuple(sorted(set(names)))
+        )
+    if all(map(PYTHON_LIST.fullmatch, written)) and len(set(written)) > 1:
+        return Column(name, "Python lists", len(written), len(set(written)))
     return _of_texts(name, written)
+
+
+def _spellings(cells: Sequence[Any]) -> tuple[str, ...]:
+    """Each number as it is spelled, in order; none if a number is not a string, or has several."""
+    spelled = {cell for cell in cells if isinstance(cell, str)}
+    numbers = {number_of(cell) for cell in cells}
+    if len(spelled) != len(numbers) or not all(isinstance(cell, str) for cell in cells):
+        return ()
+    return tuple(sorted(spelled, key=float))
 
 
 def _of_numbers(name: str, written: list[str], numbers: list[float]) -> Column:
@@ -151,6 +182,8 @@ def _of_texts(name: str, written: list[str]) -> Column:
         values, role = tuple(sorted(names)), "set" if separator else "category"
     else:
         values, role, separator = (), "text" if words > FEW_WORDS else "id", ""
+        if role == "text" and _repeats(distinct, len(written)):
+            values = tuple(sorted(distinct))
     parts = ({x.strip() for x in cell.split(separator)} for cell in written) if separator else ()
     rare = _rare(chain.from_iterable(parts) if separator else written) if values else ()
     return Column(
@@ -169,13 +202,13 @@ def _rare(values: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(value for value, count in Counter(values).items() if count == 1))
 
 
+def _repeats(texts: set[str], rows: int) -> bool:
+    return len(texts) <= MOST_SENTENCES and ROWS_PER_SENTENCE * len(texts) <= rows
+
+
 def _may_be_classes(values: set[str], rows: int) -> bool:
     needed = ROWS_PER_CLASS if len(values) <= MOST_NUMBERED else ROWS_PER_RARE_CLASS
     return len(values) <= MOST_CLASSES and needed * len(values) <= rows
-
-
-def is_date(text: str) -> bool:
-    return DATE.fullmatch(text.strip()) is not None
 
 
 def word_count(text: str) -> float:
@@ -200,7 +233,10 @@ def _separator(written: Sequence[str]) -> str:
 def _of_lists(name: str, cells: Sequence[list[Any]]) -> Column:
     parts = [part for cell in cells for part in cell]
     if not all(isinstance(part, str) for part in parts):
-        return Column(name, "unknown", len(cells), 0)
+        is_number = all(isinstance(part, int | float) for part in parts)
+        is_object = all(isinstance(part, dict) for part in parts)
+        role: Role = "numbers" if is_number else "objects" if is_object else "unknown"
+        return Column(name, role, len(cells), 0)
     distinct = set(parts)
     if len(distinct) > MOST_CLASSES:
         return Column(name, "words", len(cells), len(distinct))
@@ -219,7 +255,7 @@ def _of_lists(name: str, cells: Sequence[list[Any]]) -> Column:
     )
 
 
-def _is_empty(cell: object) -> bool:
+def is_empty(cell: object) -> bool:
     return cell is None or (isinstance(cell, str) and not cell.strip())
 
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from cotrunk.data.guess.columns import FEW_WORDS, Column, is_date, word_count
+from cotrunk.data.guess.columns import FEW_WORDS, Column, word_count
+from cotrunk.data.guess.dates import is_date
 from cotrunk.errors import UserError, shown
 from cotrunk.numbers import has_decimal_comma, number_of
 

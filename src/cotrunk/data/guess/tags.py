@@ -33,6 +33,14 @@ def _tags_words(column: Column, words: Column) -> bool:
     )
 
 
+def all_tags(column: Column) -> list[str]:
+    """The tags of a column, with both B- and I- of every type if they mark entities."""
+    if column.scheme == "plain":
+        return list(column.values)
+    types = sorted({tag[2:] for tag in column.values if tag != OUTSIDE})
+    return [OUTSIDE, *(f"{prefix}-{name}" for name in types for prefix in "BI")]
+
+
 def unequal_rows(tags: Column, words: Column) -> int:
     """Rows without tags are not counted: they have no label."""
     lengths = zip(tags.lengths, words.lengths, strict=False)
