@@ -30,21 +30,21 @@ def course_targets(
 ) -> dict[str, Path]:
     """The file of each task: in a folder, in a zip or, for one task, the file itself."""
     refuse_without_role(tasks)
-    output = Path(arguments.output or ".")
+    output, runs = Path(arguments.output or "."), [Path(arguments.folder)]
     names = {task.name: course_name(task.name, arguments.file, sources) for task in tasks}
     if output.suffix == ZIP:
-        refuse_bad_target(output)
+        refuse_bad_target(output, runs)
         return {name: output / FOLDER / file for name, file in names.items()}
     if len(tasks) == 1 and arguments.output and output.suffix:
-        refuse_bad_target(output)
+        refuse_bad_target(output, runs)
         return {tasks[0].name: output}
     if output.exists() and not output.is_dir():
         raise UserError(
             f"-o {output}: is a file; --format minbert writes a file per task, so give a folder"
         )
-    refuse_inside_run(output)
+    refuse_inside_run(output, runs)
     if not output.exists():
-        refuse_bad_target(output)
+        refuse_bad_target(output, runs)
     return {name: output / file for name, file in names.items()}
 
 

@@ -254,15 +254,26 @@ def _targets(arguments: Namespace, tasks: Sequence[Task], model: Model) -> dict[
         return {}
     else:
         path = Path(arguments.output)
-        refuse_bad_target(path)
+        refuse_bad_target(path, [Path(arguments.folder)])
         targets = dict.fromkeys((task.name for task in tasks), path)
         if arguments.format is None and path.suffix.lstrip(".") not in WRITERS:
             endings = ", ".join(f".{kind}" for kind in WRITERS)
             raise UserError(f"-o {path}: the name must end in one of {endings}; or give --format")
-    for target in targets.values():
-        if arguments.file != "-" and target.exists() and target.samefile(arguments.file):
-            raise UserError(f"-o {target}: is the input file; choose another")
+    for target in dict.fromkeys(targets.values()):
+        _refuse_data(target, arguments.file, model)
     return targets
+
+
+def _refuse_data(target: Path, file: str, model: Model) -> None:
+    """Predictions never replace the rows that they are for, or those the run learned from."""
+    if not target.exists():
+        return
+    if file != "-" and target.samefile(file):
+        raise UserError(f"-o {target}: is the input file; choose another")
+    for split, of_task in model.sources.items():
+        for task, sources in of_task.items():
+            if any(each.path.exists() and target.samefile(each.path) for each in sources):
+                raise UserError(f"-o {target}: is the {split} file of {task}; choose another")
 
 
 def _write_answers(
