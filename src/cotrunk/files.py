@@ -13,6 +13,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
 from typing import TextIO
 
@@ -111,18 +112,25 @@ def new_folder(folder: Path) -> Iterator[Path]:
         shutil.rmtree(beside, ignore_errors=True)
 
 
-def read_regular(path: Path, most: int) -> bytes:
-    """The content of a regular file of at most that many bytes; ``OSError`` for anything else.
+def open_regular(path: Path) -> BufferedReader:
+    """Open a regular file to read it; ``OSError`` for anything else.
 
     Opening a pipe could wait forever, and reading a device could never end.
     """
     # Opened before it is checked, so that nobody can exchange it in between.
-    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, "not a regular file", str(path))
-        data = file.read(min(most, status.st_size) + 1)
-        if len(data) > most:
+    number = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    if stat.S_ISREG(os.fstat(number).st_mode):
+        return open(number, "rb")
+    os.close(number)
+    raise OSError(errno.EINVAL, "not a regular file", str(path))
+
+
+def read_regular(path: Path, most: int) -> bytes:
+    """The content of a regular file of at most that many bytes; ``OSError`` for anything else."""
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        data = file.read(size + 1) if size <= most else b""  # it may be growing
+        if max(size, len(data)) > most:
             raise OSError(errno.EFBIG, f"larger than {most:,} bytes", str(path))
     return data
 

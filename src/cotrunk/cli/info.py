@@ -9,6 +9,7 @@ from cotrunk.cli.terminal import tables
 from cotrunk.cli.terminal.output import Document
 from cotrunk.config.check import check_settings
 from cotrunk.config.settings import Settings
+from cotrunk.errors import UserError
 from cotrunk.runs.checkpoint import CheckpointError
 from cotrunk.runs.cost import read_cost
 from cotrunk.runs.evaluation import read_evaluation
@@ -25,6 +26,11 @@ def info(arguments: Namespace) -> Document:
     except CheckpointError as error:
         by = f"cotrunk evaluate {run.path}"
         raise with_advice(error, run.path, "best", by=by) from None
+    if kept and (missing := settings.tasks.keys() - kept.scores.keys()):
+        raise UserError(
+            f"{run.best}/evaluation.json: has no score of {min(missing)}, a task of the run; "
+            "train it again"
+        )
     cost = read_cost(run)
     document: Document = {
         "run": str(run.path),

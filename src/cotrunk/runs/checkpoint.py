@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from safetensors import SafetensorError
 
-from cotrunk.files import MOST_HEADER_BYTES, MOST_TENSORS, sync
+from cotrunk.files import (
+    MOST_HEADER_BYTES,
+    MOST_TENSORS,
+    open_regular,
+    read_regular,
+    sync,
+)
 
 if TYPE_CHECKING:  # importing torch takes seconds; most readers need only the JSON
     import numpy as np
@@ -168,7 +174,7 @@ def damages(folder: Path) -> tuple[int, list[CheckpointDamaged]]:
 
 
 def file_sha256(path: Path) -> str:
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -282,7 +288,7 @@ def _compared(folder: Path) -> tuple[dict[str, str], list[CheckpointDamaged]]:
     size = found.pop(MANIFEST, None)
     if size is None or size > MOST_HEADER_BYTES:
         raise CheckpointDamaged(manifest, "a manifest", _size(size))
-    data = manifest.read_bytes()
+    data = read_regular(manifest, MOST_HEADER_BYTES)
     content = _parse_json(manifest, data)
     try:
         listed = {name: entry["bytes"] for name, entry in content["files"].items()}
@@ -306,7 +312,7 @@ def _size(count: int | None) -> str:
 
 
 def _verified(file: Path, sha256: str) -> bytes:
-    with file.open("rb") as stream:
+    with open_regular(file) as stream:
         # Checked before parsing: a long crafted header takes minutes to parse.
         header = int.from_bytes(stream.read(8), "little")
         if file.suffix == ".safetensors" and header > MOST_HEADER_BYTES:

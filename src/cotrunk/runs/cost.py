@@ -134,7 +134,7 @@ def read_cost(run: RunFolder) -> Cost:
         seconds[line["phase"]] += line["seconds"]
         cpu[line["phase"]] += line["cpu_seconds"]
         if "epoch" in line:
-            key = line["stage"], line["epoch"]
+            key = line.get("stage", 0), line["epoch"]
             epochs[key] = epochs.get(key, 0.0) + line["seconds"]
         peak = max(peak or 0, line["peak_memory"])
     each = sorted(epochs)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from cotrunk.runs.checkpoint import CheckpointError, read_documents
+from cotrunk.runs.structure import SavedEvaluation, misfit
 
 DOCUMENT = "evaluation"
 
@@ -36,6 +37,8 @@ def read_evaluation(folder: Path) -> Evaluation | None:
     if found is None:
         return None
     try:
+        if wrong := misfit(SavedEvaluation, found):
+            raise TypeError(wrong)
         return Evaluation(**found)
     except TypeError as error:
         raise CheckpointError(f"{folder}/{DOCUMENT}.json has an unknown format: {error}") from None

@@ -27,10 +27,11 @@ from pathlib import Path
 from typing import Any, Self
 
 from cotrunk.errors import UserError, option
-from cotrunk.files import read_regular, sync, without_nan, write_whole
+from cotrunk.files import read_regular, sync, write_whole
 from cotrunk.runs.checkpoint import (
     MAX_DOCUMENT_BYTES,
     Checkpoint,
+    CheckpointDamaged,
     CheckpointError,
     Json,
     Tensors,
@@ -41,8 +42,10 @@ from cotrunk.runs.checkpoint import (
     write_checkpoint,
 )
 from cotrunk.runs.finding import Finding
-from cotrunk.runs.lock import locked
+from cotrunk.runs.lock import holder_of, locked
+from cotrunk.runs.logs import append_line, read_lines, unreadable, whole_lines
 from cotrunk.runs.seal import (
+    MAX_LOG_BYTES,
     Entry,
     Seal,
     entry_of,
@@ -51,11 +54,10 @@ from cotrunk.runs.seal import (
     seal_run,
     write_seal,
 )
+from cotrunk.runs.structure import RunRecord, State, misfit
 
 RECENT = 60.0
 """A run on another machine is running if it wrote something within this many seconds."""
-
-MAX_METRICS_BYTES = 2**32
 
 
 class RunFolder:
@@ -128,8 +130,9 @@ class RunFolder:
                 f"{path} is not a run: there is no such folder; give one written by `cotrunk train`"
             )
         if not run.settings.is_file():
+            found = "its run.json is not a file" if run.settings.exists() else "it has no run.json"
             raise UserError(
-                f"{path} is not a run: it has no run.json; give a folder written by `cotrunk train`"
+                f"{path} is not a run: {found}; give a folder written by `cotrunk train`"
             )
         return run
 
@@ -146,7 +149,7 @@ class RunFolder:
     def is_running(self) -> bool:
         """A process on this machine is writing, or one on another machine wrote a minute ago."""
         try:
-            holder = (self.path / ".lock").read_text(encoding="utf-8", errors="replace")
+            holder = holder_of(self.path)
             written = self.timing.stat().st_mtime if self.timing.exists() else 0.0
         except OSError:
             return False
@@ -166,8 +169,21 @@ class RunFolder:
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Only one process may write; the kernel releases the lock even if the holder crashes."""
+        self._refuse_special_files()
         with locked(self.path):
             yield
+
+    def _refuse_special_files(self) -> None:
+        """A pipe or a device in place of a file would be waited for, or written to."""
+        files = [self.settings, self.metrics, self.timing]
+        files += [self.path / "seal.json", self._document("findings")]
+        wrong = {
+            path: f"file of at most {MAX_LOG_BYTES:,} bytes" for path in files if _is_odd(path)
+        }
+        folders = [self.checkpoints, self.best, self.final]
+        wrong |= {path: "folder" for path in folders if path.exists() and not path.is_dir()}
+        for path, needed in wrong.items():
+            raise UserError(f"{path}: must be a {needed}; delete it, or restore it from a backup")
 
     def write_document(self, name: str, document: object) -> None:
         """Write ``name``.json atomically."""
@@ -181,7 +197,7 @@ class RunFolder:
         except FileNotFoundError:
             raise UserError(f"{self.path} has no {file.name}") from None
         except OSError as error:
-            raise UserError(f"{file}: cannot be read ({error.strerror})") from error
+            raise unreadable(file, error) from error
         except (ValueError, RecursionError) as error:
             raise UserError(f"{file} is not JSON: {error}; restore it from a backup") from error
 
@@ -193,6 +209,11 @@ class RunFolder:
                 f"{self.settings} was not written by `cotrunk train`: it has no settings; "
                 "give another folder"
             )
+        if wrong := misfit(RunRecord, record):
+            raise UserError(
+                f"{self.settings} was not written by `cotrunk train`: {wrong}; "
+                "restore it from a backup"
+            )
         return record
 
     def _document(self, name: str) -> Path:
@@ -202,11 +223,11 @@ class RunFolder:
 
     def append_metrics(self, record: Mapping[str, object]) -> None:
         """Add a line; NaN and infinities become null."""
-        _append(self.metrics, record)
+        append_line(self.metrics, record)
 
     def append_timing(self, record: Mapping[str, object]) -> None:
         self.timing.touch()  # unlike metrics, it is not needed to resume
-        _append(self.timing, record)
+        append_line(self.timing, record)
 
     def append_findings(self, step: int, findings: Sequence[Finding]) -> None:
         """Goes to timing.jsonl, because findings may differ after a resume."""
@@ -215,10 +236,10 @@ class RunFolder:
 
     def read_metrics(self) -> list[dict[str, Any]]:
         """All complete lines; a last line that is still being written is ignored."""
-        return _read_lines(self.metrics)
+        return read_lines(self.metrics)
 
     def read_timing(self) -> list[dict[str, Any]]:
-        return _read_lines(self.timing)
+        return read_lines(self.timing)
 
     def metrics_entry(self) -> Entry:
         """Stored in checkpoints, so that a resumed run continues the metrics there."""
@@ -255,7 +276,7 @@ class RunFolder:
 
     def _refuse_changed_metrics(self, length: int, sha256: str | None) -> None:
         """Metrics must begin with what the checkpoint to resume from recorded of them."""
-        lines = _whole_lines(self.metrics)
+        lines = whole_lines(self.metrics)
         if length > len(lines):
             raise UserError(
                 f"{self.metrics} is shorter than at the checkpoint ({len(lines)} bytes of complete "
@@ -271,7 +292,7 @@ class RunFolder:
         """Remove what was written after the checkpoint to resume from."""
         self._refuse_changed_metrics(length, None)
         if self.metrics.exists():
-            lines = _whole_lines(self.metrics)
+            lines = whole_lines(self.metrics)
             os.truncate(self.metrics, lines.rfind(b"\n", 0, length) + 1)
 
     def save_step(
@@ -303,7 +324,7 @@ class RunFolder:
             if at_most is not None and step > at_most:
                 continue
             try:
-                good = read_checkpoint(self.step(step))
+                good = _read_step(self.step(step), step)
             except CheckpointError as damage:
                 damages.append(damage)
             else:
@@ -324,17 +345,6 @@ def unfinished(folder: Path, which: str) -> str:
     return f"the training of {folder} has not finished, so its {which}/ may still change"
 
 
-def _append(path: Path, record: Mapping[str, object]) -> None:
-    line = json.dumps(without_nan(record), allow_nan=False) + "\n"
-    # Not created here: a log that someone deletes during training must be noticed.
-    with _naming(path), path.open("r+b") as file:
-        if file.seek(0, os.SEEK_END):
-            file.seek(-1, os.SEEK_END)
-            if file.read(1) != b"\n":  # the run was killed while writing this line
-                file.seek(file.truncate(len(_whole_lines(path))))
-        file.write(line.encode())
-
-
 def is_alive(process: int) -> bool:
     """Whether a process of this machine exists."""
     try:
@@ -346,31 +356,21 @@ def is_alive(process: int) -> bool:
     return True
 
 
-@contextmanager
-def _naming(path: Path) -> Iterator[None]:
-    """Adds the file name to errors of write(), which have none."""
-    try:
-        yield
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from error
+def _is_odd(path: Path) -> bool:
+    return path.exists() and (not path.is_file() or path.stat().st_size > MAX_LOG_BYTES)
 
 
 def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-def _read_lines(path: Path) -> list[dict[str, Any]]:
-    records = []
-    for number, line in enumerate(_whole_lines(path).splitlines(), start=1):
-        try:
-            records.append(json.loads(line))
-        except (ValueError, RecursionError) as error:
-            raise UserError(f"{path}:{number}: not JSON: {error}") from error
-        if not isinstance(records[-1], dict):
-            raise UserError(f"{path}:{number}: must be a JSON object; restore it from a backup")
-    return records
-
-
-def _whole_lines(path: Path) -> bytes:
-    data = read_regular(path, MAX_METRICS_BYTES) if path.exists() else b""
-    return data[: data.rfind(b"\n") + 1]
+def _read_step(place: Path, step: int) -> Checkpoint:
+    """A checkpoint to resume from: its state must be as training writes it."""
+    checkpoint = read_checkpoint(place)
+    state: Json = checkpoint.documents.get("state")
+    wrong = misfit(State, state)
+    if not wrong and state["step"] != step:
+        wrong = f"step: must be that of the folder; found {state['step']}"
+    if wrong:
+        raise CheckpointDamaged(place / "state.json", "what training writes", f"an error: {wrong}")
+    return checkpoint

@@ -13,12 +13,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from cotrunk.files import sync, write_whole
-from cotrunk.runs.checkpoint import MANIFEST, file_sha256, place_of, to_json
+from cotrunk.files import MOST_HEADER_BYTES, read_regular, sync, write_whole
+from cotrunk.runs.checkpoint import MANIFEST, place_of, to_json
+from cotrunk.runs.structure import SealDocument, misfit
 
 NAME = "seal.json"
 FORMAT = 1
 MOST_BYTES = 4 * 2**20
+MAX_LOG_BYTES = 2**32
 DOCUMENTS = ("run.json", "findings.json")
 GROWING = ("metrics.jsonl", "timing.jsonl")
 SAVED = re.compile(r"(best(-[A-Za-z0-9_-]+)?|final)(\.old)?")
@@ -48,7 +50,7 @@ class Seal:
 
 def entry_of(path: Path, length: int | None = None) -> Entry:
     """The entry of a file's first ``length`` bytes, by default of all its complete lines."""
-    data = path.read_bytes()
+    data = read_regular(path, MAX_LOG_BYTES)
     used = data[: data.rfind(b"\n") + 1 if length is None else length]
     return Entry(len(used), hashlib.sha256(used).hexdigest())
 
@@ -101,7 +103,7 @@ def _extended(path: Path, before: Entry | None) -> Entry | None:
     """
     if before is None or not path.is_file():
         return before or _found(path)
-    data = path.read_bytes()
+    data = read_regular(path, MAX_LOG_BYTES)
     content = hashlib.sha256(data[: before.bytes])
     if len(data) < before.bytes or content.hexdigest() != before.sha256:
         return before
@@ -119,8 +121,7 @@ def write_seal(folder: Path, seal: Seal) -> None:
 
 def read_seal(folder: Path) -> Seal:
     try:
-        with (folder / NAME).open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
+        data = read_regular(folder / NAME, MOST_BYTES)
     except FileNotFoundError:
         raise SealBroken("no such file") from None
     except OSError as error:
@@ -131,10 +132,12 @@ def read_seal(folder: Path) -> Seal:
             raise SealBroken("does not match its own SHA-256")
         if content["format"] != FORMAT:
             raise SealBroken(f"has format {content['format']!r}, not {FORMAT}")
-        files = {name: Entry(**entry) for name, entry in content["files"].items()}
-        return Seal(content["finished"], files, content["folders"])
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise SealBroken("is not the record of sizes and hashes that training wrote") from None
+    if wrong := misfit(SealDocument, content):
+        raise SealBroken(f"is not what training wrote: {wrong}")
+    files = {name: Entry(**entry) for name, entry in content["files"].items()}
+    return Seal(content["finished"], files, content["folders"])
 
 
 def saved_folders(folder: Path) -> list[str]:
@@ -150,8 +153,17 @@ def saved_folders(folder: Path) -> list[str]:
 
 def manifest_sums(folder: Path, names: Sequence[str]) -> dict[str, str]:
     """The SHA-256 of the manifest of each saved folder."""
-    manifests = {name: place_of(folder / name) / MANIFEST for name in names}
-    return {name: file_sha256(path) for name, path in manifests.items() if path.is_file()}
+    sums = {name: manifest_sha256(place_of(folder / name)) for name in names}
+    return {name: sha256 for name, sha256 in sums.items() if sha256}
+
+
+def manifest_sha256(place: Path) -> str:
+    """The SHA-256 of a saved folder's manifest; "" if it cannot be read."""
+    try:
+        manifest = read_regular(place / MANIFEST, MOST_HEADER_BYTES)
+    except OSError:
+        return ""
+    return hashlib.sha256(manifest).hexdigest()
 
 
 def _content(seal: Seal) -> dict[str, object]:

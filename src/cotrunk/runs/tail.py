@@ -5,6 +5,9 @@ import os
 from pathlib import Path
 from typing import Any
 
+from cotrunk.files import open_regular
+from cotrunk.runs.structure import LINES, misfit
+
 TAIL_BYTES = 1 << 16
 
 
@@ -17,7 +20,7 @@ def last_step(metrics: Path) -> int | None:
 def last_entry(metrics: Path, event: str) -> dict[str, Any] | None:
     """The last line about an event; a line that is being written does not count."""
     try:
-        with metrics.open("rb") as file:
+        with open_regular(metrics) as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
             lines = file.read(TAIL_BYTES).split(b"\n")[:-1]
     except FileNotFoundError:
@@ -25,8 +28,8 @@ def last_entry(metrics: Path, event: str) -> dict[str, Any] | None:
     for line in reversed(lines):
         try:
             entry = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(entry, dict) and entry.get("event") == event:
-            return entry
+            return None if misfit(LINES[event], entry) else entry
     return None

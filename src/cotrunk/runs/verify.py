@@ -12,11 +12,18 @@ from cotrunk.runs.checkpoint import (
     MANIFEST,
     MAX_DOCUMENT_BYTES,
     damages,
-    file_sha256,
     identity,
     place_of,
 )
-from cotrunk.runs.seal import Entry, Seal, SealBroken, entry_of, read_seal, saved_folders
+from cotrunk.runs.seal import (
+    Entry,
+    Seal,
+    SealBroken,
+    entry_of,
+    manifest_sha256,
+    read_seal,
+    saved_folders,
+)
 
 
 @dataclass(frozen=True)
@@ -98,7 +105,8 @@ def _folder(run: Path, name: str, seal: Seal) -> tuple[int, list[Damage]]:
         return 1, [Damage(name, "no such folder")]
     count, found = damages(place)
     manifest = place / MANIFEST
-    if seal.finished and manifest.is_file() and file_sha256(manifest) != seal.folders.get(name):
+    sha256 = manifest_sha256(place)
+    if seal.finished and sha256 and sha256 != seal.folders.get(name):
         # In an unfinished run it may be newer than the seal; then only its own manifest counts.
         why = "is not the one that was sealed when the run finished"
         return count, [Damage(str(manifest.relative_to(run)), why)]
@@ -110,7 +118,7 @@ def _folder(run: Path, name: str, seal: Seal) -> tuple[int, list[Damage]]:
 
 def _state(folder: Path) -> object:
     try:
-        seal = (folder / seals.NAME).read_bytes()
+        seal = read_regular(folder / seals.NAME, seals.MOST_BYTES)
     except OSError:
         seal = b""
     return seal, [identity(place_of(folder / name)) for name in saved_folders(folder)]
