@@ -11,9 +11,12 @@ from typing import Any
 
 import platformdirs
 
-from cotrunk.files import sync, whole_folder, write_whole
+from cotrunk.errors import UserError
+from cotrunk.files import open_regular, read_regular, sync, whole_folder, write_whole
 
 SUMS = "sums.json"
+MOST_SUMS_BYTES = 2**20
+MOST_NOTE_BYTES = 2**28
 BLOCK = 1 << 20
 VERIFIERS = 2
 
@@ -23,7 +26,7 @@ attacker, who could write the sums as well.
 """
 
 
-class CacheUnusable(RuntimeError):
+class CacheUnusable(UserError):
     """The cache cannot be written, because its disk is full or read-only, for example."""
 
     def __init__(self, error: OSError) -> None:
@@ -40,9 +43,12 @@ def cache_folder() -> Path:
 
 
 def is_intact(folder: Path) -> bool:
-    """Whether a folder has exactly the files that were stored in it, byte for byte."""
+    """Whether a folder has exactly the files that were stored under its name, byte for byte."""
     try:
-        sums = json.loads((folder / SUMS).read_bytes())
+        sealed = json.loads(read_regular(folder / SUMS, MOST_SUMS_BYTES))
+        if sealed["key"] != folder.name:  # another folder was renamed
+            return False
+        sums = sealed["files"]
         files = {path.name: path for path in folder.iterdir() if path.name != SUMS}
         if sums.keys() != files.keys():
             return False
@@ -52,7 +58,7 @@ def is_intact(folder: Path) -> bool:
         with ThreadPoolExecutor(VERIFIERS) as pool:  # zlib lets other threads run
             found = pool.map(_sum, [files[name] for name in largest_first])
             return all(tuple(sums[n]) == each for n, each in zip(largest_first, found, strict=True))
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return False
 
 
@@ -65,7 +71,7 @@ def storing(folder: Path) -> Iterator[Path]:
     try:
         with whole_folder(folder, is_intact) as beside:
             yield beside
-            _seal(beside)
+            _seal(beside, key=folder.name)
         sync(folder.parent)
     except OSError as error:
         raise CacheUnusable(error) from error
@@ -74,10 +80,10 @@ def storing(folder: Path) -> Iterator[Path]:
 def read_note(kind: str, name: str) -> Any:
     """A small JSON value that was noted before; None if it is missing or damaged."""
     try:
-        content, crc = json.loads(_note(kind, name).read_bytes())
+        content, crc = json.loads(read_regular(_note(kind, name), MOST_NOTE_BYTES))
     except (OSError, ValueError, TypeError, RecursionError):
         return None
-    return content if crc == _crc_of(content) else None
+    return content if crc == _crc_of(kind, name, content) else None
 
 
 def write_note(kind: str, name: str, content: object) -> None:
@@ -85,23 +91,24 @@ def write_note(kind: str, name: str, content: object) -> None:
     place = _note(kind, name)
     with suppress(OSError):
         place.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(place, json.dumps([content, _crc_of(content)]).encode())
+        write_whole(place, json.dumps([content, _crc_of(kind, name, content)]).encode())
 
 
 def _note(kind: str, name: str) -> Path:
     return cache_folder() / kind / f"{name}.json"
 
 
-def _crc_of(content: object) -> int:
-    return zlib.crc32(json.dumps(content).encode())
+def _crc_of(kind: str, name: str, content: object) -> int:
+    """Includes the name: a note that was renamed is about something else."""
+    return zlib.crc32(json.dumps([kind, name, content]).encode())
 
 
-def _seal(folder: Path) -> None:
+def _seal(folder: Path, *, key: str) -> None:
     sums = {}
     for path in sorted(folder.iterdir()):
         sums[path.name] = _sum(path)
         sync(path)
-    (folder / SUMS).write_text(json.dumps(sums))
+    (folder / SUMS).write_text(json.dumps({"key": key, "files": sums}))
     sync(folder / SUMS)
     sync(folder)
 
@@ -109,7 +116,7 @@ def _seal(folder: Path) -> None:
 def _sum(path: Path) -> Sum:
     """Read through a buffer: pages of a mapped file would count as memory in use."""
     block, size, crc = memoryview(bytearray(BLOCK)), 0, 0
-    with path.open("rb", buffering=0) as file:
+    with open_regular(path) as file:
         while count := file.readinto(block):
             size, crc = size + count, zlib.crc32(block[:count], crc)
     return size, crc
