@@ -7,8 +7,12 @@ from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
-CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-"""Control characters except tab and newline, and characters that change the text direction."""
+CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\udc80-\udc9f]")
+"""Control characters except tab and newline, and characters that change the text direction.
+
+The last are bytes of a path that could not be decoded, and that some terminals read as controls.
+"""
+UNDECODED_BYTES = re.compile("[\udc80-\udcff]+")
 UNDECODED = re.compile(r"(?<!\\)((?:\\\\)*)\\udc([89a-f][0-9a-f])")
 """A byte that could not be decoded, as ``repr`` writes it."""
 
@@ -116,7 +120,18 @@ class Errors:
 
 def printable(text: str) -> str:
     """A text for a terminal: control characters, which could move its cursor, are escaped."""
-    return CONTROLS.sub(lambda found: ascii(found[0])[1:-1], for_command_line(text))
+    # In an ASCII locale every letter beyond ASCII of a path is such bytes.
+    decoded = UNDECODED_BYTES.sub(_decoded, for_command_line(text))
+    return CONTROLS.sub(_escaped, decoded)
+
+
+def _decoded(found: re.Match[str]) -> str:
+    return found[0].encode(errors="surrogateescape").decode(errors="surrogateescape")
+
+
+def _escaped(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\x{code - 0xDC00:02x}" if code >= 0xDC80 else ascii(found[0])[1:-1]
 
 
 def shown(value: object, longest: int = 60) -> str:

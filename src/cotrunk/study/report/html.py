@@ -52,7 +52,7 @@ def write_page(out: Path, report: Report) -> None:
         script=script,
         script_hash=_hash(script),
     )
-    write_whole(out, written.encode())
+    write_whole(out, written.encode(errors="backslashreplace"))
 
 
 def fragment(report: Report) -> str:
