@@ -1,6 +1,6 @@
 """Sources -> tokenised rows. Not in sources.py, because `cotrunk plan` needs no tokenizer."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from tokenizers import Tokenizer
@@ -56,3 +56,9 @@ def read_corpora(
             corpora[task.name] = load(task, files, tokenizer, on_progress=on_progress)
     errors.refuse()
     return corpora
+
+
+def not_cached(corpora: Iterable[Corpus]) -> list[str]:
+    """Why corpora are held in memory instead of the cache."""
+    why = dict.fromkeys(corpus.not_cached for corpus in corpora if corpus.not_cached)
+    return [f"{each}; continuing without it" for each in why]

@@ -12,7 +12,7 @@ import torch
 from tokenizers import Tokenizer
 
 from cotrunk.build.checks import refuse_wrong, refuse_wrong_network
-from cotrunk.build.corpora import corpora_of
+from cotrunk.build.corpora import LoadCorpus, corpora_of, not_cached
 from cotrunk.build.extensions import NO_EXTENSIONS, Extensions
 from cotrunk.build.findings import epochs_within, findings_before
 from cotrunk.build.heads import head_plans, pair_formats_of
@@ -32,7 +32,7 @@ from cotrunk.build.tasks import (
 from cotrunk.config.settings import Settings
 from cotrunk.data.batches.stream import Stream
 from cotrunk.data.batches.text import PairFormat, Template, template_of
-from cotrunk.data.tokens.cache import Corpus
+from cotrunk.data.tokens.cache import Corpus, load_corpus
 from cotrunk.data.tokens.digests import digest_of
 from cotrunk.data.tokens.workers import cores
 from cotrunk.errors import Errors, UserError, plural
@@ -62,6 +62,7 @@ def prepare(
     out: Path,
     *,
     extensions: Extensions = NO_EXTENSIONS,
+    load: LoadCorpus = load_corpus,
     on_progress: OnProgress = ignore_progress,
     interrupt: Interrupt | None = None,
 ) -> Run:
@@ -70,8 +71,9 @@ def prepare(
     ``base``: the folder that paths in the settings are relative to; ``out``: the run folder.
     """
     meter = Meter(RunFolder(out))
+    interrupt = interrupt or Interrupt()
     with meter.phase("prepare"):
-        return _prepare(settings, base, meter, extensions, on_progress, interrupt or Interrupt())
+        return _prepare(settings, base, meter, extensions, load, on_progress, interrupt)
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,7 @@ def _prepare(
     base: Path,
     meter: Meter,
     extensions: Extensions,
+    load: LoadCorpus,
     on_progress: OnProgress,
     interrupt: Interrupt,
 ) -> Run:
@@ -105,7 +108,7 @@ def _prepare(
     network = built.network
     splits = splits_by(settings, built.tasks, base)
     sources = sources_of(settings, built.tasks, base, splits)
-    read = _read(built.tasks, sources, built.tokenizer, on_progress)
+    read = _read(built.tasks, sources, built.tokenizer, load, on_progress)
     tasks = scaled_tasks(built.tasks, {name: rows.target for name, rows in read["train"].items()})
     network.tasks = {task.name: task for task in tasks}
     network.to(device_of(settings.train.device))
@@ -220,13 +223,19 @@ def _unfinished_source(settings: Settings, base: Path) -> tuple[str, ...]:
 
 
 def _read(
-    tasks: list[Task], sources: Sources, tokenizer: Tokenizer, on_progress: OnProgress
+    tasks: list[Task],
+    sources: Sources,
+    tokenizer: Tokenizer,
+    load: LoadCorpus,
+    on_progress: OnProgress,
 ) -> dict[str, dict[str, Corpus]]:
     read: dict[str, dict[str, Corpus]] = {}
     errors = Errors()
     for split in ("train", "dev"):
         with errors.gathered():
-            read[split] = corpora_of(sources, split, tasks, tokenizer, on_progress=on_progress)
+            read[split] = corpora_of(
+                sources, split, tasks, tokenizer, load=load, on_progress=on_progress
+            )
     errors.refuse()
     return read
 
@@ -336,6 +345,7 @@ def _notes(
 ) -> tuple[str, ...]:
     """What a user should know before training begins."""
     return (
+        *not_cached(corpus for corpora in read.values() for corpus in corpora.values()),
         *_row_notes(settings, read),
         *_weight_notes(built.drawn, built.pretrained),
         *small_shares(settings, read),

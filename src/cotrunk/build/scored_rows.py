@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from cotrunk.build.corpora import corpora_of, read_corpora
+from cotrunk.build.corpora import corpora_of, not_cached, read_corpora
 from cotrunk.build.labelled import FileReading, LabelledFile, nearest_task, reading_of
 from cotrunk.data.reading.encodings import wrong_encoding
 from cotrunk.data.reading.examples import Source
@@ -83,7 +83,7 @@ def rows_of_split(
         load=load_or_hold_corpus,
         on_progress=on_progress,
     )
-    notes = _not_cached(corpora)
+    notes = not_cached(corpora.values())
     for name in (task.name for task in tasks if task.name not in corpora):
         if all_asked:
             raise UserError(no_split([name], split))
@@ -125,7 +125,7 @@ def rows_of_files(
         )
     except UserError as error:
         raise UserError(*error.lines, *_ambiguous(named)) from None
-    notes = _not_cached(corpora)
+    notes = not_cached(corpora.values())
     for name, corpus in corpora.items():
         if corpus.dropped_count:
             dropped = plural(corpus.dropped_count, "bad row")
@@ -200,11 +200,6 @@ def _ambiguous(named: Sequence[tuple[Task, tuple[Source, ...]]]) -> list[str]:
         for (place, label), tasks in readers.items()
         if len(tasks) > 1
     ]
-
-
-def _not_cached(corpora: Mapping[str, Corpus]) -> list[str]:
-    why = dict.fromkeys(corpus.not_cached for corpus in corpora.values() if corpus.not_cached)
-    return [f"{each}; continuing without it" for each in why]
 
 
 def _places(sources: Sequence[Source]) -> list[str]:

@@ -20,6 +20,7 @@ from cotrunk.cli.terminal.signals import (
     terminable,
 )
 from cotrunk.config.settings import Settings
+from cotrunk.data.tokens.cache import load_or_hold_corpus
 from cotrunk.learn.run import Interrupt, Interrupted, Run
 from cotrunk.progress import OnProgress, ProgressUpdate
 from cotrunk.runs.events import Finished, Started
@@ -48,7 +49,7 @@ def train(arguments: Namespace) -> Document:
 
 def _dry_run(settings: Settings, base: Path, out: Path, arguments: Namespace) -> Document:
     with terminable(), progress.counting() as counter:
-        run = prepare(settings, base, out, on_progress=counter)
+        run = prepare(settings, base, out, load=load_or_hold_corpus, on_progress=counter)
     _say(run.notes, [*run.warnings, *map(str, run.findings)])
     document = {"parameters": run.parameters, "steps": run.steps, "sampling": _sampling(run)}
     if not arguments.json:
