@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import pytest
 import torch
 
-from cotrunk.errors import UserError
+from cotrunk.errors import UserError, for_command_line
 from cotrunk.runs.checkpoint import CheckpointError, read_checkpoint
 from cotrunk.runs.folder import RunFolder
 
@@ -50,6 +50,14 @@ def python(script, *arguments):
 def test_a_folder_without_settings_is_not_a_run(tmp_path):
     with pytest.raises(UserError, match=r"is not a run: it has no run\.json; give a folder"):
         RunFolder.open(tmp_path)
+
+
+def test_python_and_the_command_line_name_their_own_way_to_write_a_run(tmp_path):
+    for path in (tmp_path, tmp_path / "nowhere"):
+        with pytest.raises(UserError) as caught:
+            RunFolder.open(path)
+        assert str(caught.value).endswith("written by `cotrunk.train`")
+        assert for_command_line(caught.value.lines[0]).endswith("written by `cotrunk train`")
 
 
 def test_a_run_is_a_run_once_its_settings_are_written(run):

@@ -26,7 +26,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
 
-from cotrunk.errors import UserError, option
+from cotrunk.errors import UserError, option, spelled
 from cotrunk.files import read_regular, sync, write_whole
 from cotrunk.runs.checkpoint import (
     MAX_DOCUMENT_BYTES,
@@ -58,6 +58,7 @@ from cotrunk.runs.structure import RunRecord, State, misfit
 
 RECENT = 60.0
 """A run on another machine is running if it wrote something within this many seconds."""
+TRAINING = spelled(command="`cotrunk train`", python="`cotrunk.train`")
 
 
 class RunFolder:
@@ -127,13 +128,11 @@ class RunFolder:
         run = cls(path)
         if not path.exists():
             raise UserError(
-                f"{path} is not a run: there is no such folder; give one written by `cotrunk train`"
+                f"{path} is not a run: there is no such folder; give one written by {TRAINING}"
             )
         if not run.settings.is_file():
             found = "its run.json is not a file" if run.settings.exists() else "it has no run.json"
-            raise UserError(
-                f"{path} is not a run: {found}; give a folder written by `cotrunk train`"
-            )
+            raise UserError(f"{path} is not a run: {found}; give a folder written by {TRAINING}")
         return run
 
     @property
