@@ -6,10 +6,13 @@ import pytest
 from guessing import SENTENCE, TEXTS, csv, refusal, tasks_of
 from sources import write
 
+from cotrunk.data.guess.tasks import guess_tasks
+from cotrunk.errors import UserError, for_command_line
+
 REASONS = [
-    "I have not received it yet",
-    "it came broken or was damaged",
-    "please change my address",
+    "I have not received my order yet",
+    "my product came broken or was damaged",
+    "I want to change my delivery address",
 ]
 
 
@@ -130,3 +133,13 @@ def test_a_score_of_whole_numbers_comes_with_the_way_to_classes(tmp_path, step, 
     (task,) = tasks_of(write(tmp_path, "a.jsonl", "".join(lines))).values()
     assert task.kind == "score"
     assert any(why.startswith("for classes") for why in task.why) == said
+
+
+@pytest.mark.parametrize("rows", [3, 30])
+def test_a_refusal_names_the_shell_command_as_such_in_python(tmp_path, rows):
+    lines = [[f"{SENTENCE} {n}", f"u{n}"] for n in range(rows)]
+    with pytest.raises(UserError) as caught:
+        guess_tasks([csv(tmp_path, ["text", "user"], lines)])
+    (line,) = caught.value.lines
+    assert "the shell command `cotrunk init -o run.toml`" in str(caught.value)
+    assert "by hand: cotrunk init -o run.toml shows how" in for_command_line(line)

@@ -215,12 +215,20 @@ def _masked_words(table: _Table) -> GuessedTask:
 
 def _about_texts(table: _Table) -> Iterator[GuessedTask]:
     texts, notes = texts_of(table.seen)
+    shared: dict[float, list[str]] = {}  # by share of dev rows, because it takes long
     for column in table.seen.columns if texts else ():
         kind = kind_of(column)
         if kind.kind and column not in texts:
             task = _task(table, column, texts, kind)
             rare = _rare(column) if kind.options.get("classes") else []
-            yield replace(task, why=(*task.why, *rare, *notes))
+            share = task.dev if len(texts) == PAIR and isinstance(task.dev, float) else 0.0
+            if share not in shared:
+                shared[share] = _shared_texts(task, share) if share else []
+            yield replace(task, why=(*task.why, *rare, *notes, *shared[share]))
+
+
+def _shared_texts(task: GuessedTask, share: float) -> list[str]:
+    return note_on_shared_texts(task.train, task.encoding, task.texts, share)
 
 
 def _rare(column: Column) -> list[str]:
@@ -246,8 +254,6 @@ def _task(
     name = called.get(label.name, label.name)
     notes = [f"{name}: {kind.why} in {plural(label.filled, 'row')}"]
     notes += _notes(table, label, kind, skipped)
-    if len(names) == PAIR and "dev" not in files:
-        notes += note_on_shared_texts(files["train"], table.seen.encoding, names, share)
     return GuessedTask(
         name=task_name(name),
         kind=kind.kind,
