@@ -66,6 +66,16 @@ def test_equal_plans_seldom_differ_whatever_the_noise_of_seeds(metric, seed_nois
     assert 0.03 <= share(lambda a, b: seeds_and_rows(a, b).p < 0.05, world) <= 0.07
 
 
+@pytest.mark.parametrize("seed_noise", [0.02, 0.1, 0.4])
+@pytest.mark.parametrize("metric", NAMED)
+def test_two_seeds_of_equal_plans_seldom_differ_from_two_or_from_one(metric, seed_noise):
+    world = World(metric, seeds=2, seed_noise=seed_noise)
+    two = share(lambda a, b: seeds_and_rows(a, b).p < 0.05, world, trials=2 * TRIALS)
+    one = share(lambda a, b: seeds_and_rows(a, b[:1]).p < 0.05, world, trials=2 * TRIALS)
+    assert 0.03 <= two <= 0.07
+    assert 0.03 <= one <= 0.08
+
+
 @pytest.mark.parametrize("metric", ["macro-f1", "mcc", "entity-f1"])
 def test_other_metrics_of_equal_plans_seldom_differ(metric):
     world = World(metric, seed_noise=0.1)
@@ -93,6 +103,24 @@ def test_the_mean_over_seeds_is_held_by_its_interval(metric):
     world = World(metric, seed_noise=0.05)
     truth = np.mean([world.truth(skill) for skill in (0.95, 1.05)])
     assert 0.93 <= share(lambda a, _: holds(mean_over_seeds(a), truth), world) <= 0.97
+
+
+def score_of_plan(world):
+    """The score on all rows there are, on average over all seeds there are."""
+    skills, weights = np.polynomial.hermite_e.hermegauss(5)
+    truths = [world.truth(1 + world.seed_noise * skill) for skill in skills]
+    return np.average(truths, weights=weights)
+
+
+@pytest.mark.parametrize("seed_noise", [0.02, 0.1, 0.4])
+@pytest.mark.parametrize("seeds", [2, 3, 5])
+@pytest.mark.parametrize("metric", NAMED)
+def test_the_mean_over_few_seeds_is_held_whatever_their_noise(metric, seeds, seed_noise):
+    """Two seeds that differ a lot tell so little that the interval is at times too short."""
+    world = World(metric, seeds=seeds, seed_noise=seed_noise)
+    truth = score_of_plan(world)
+    held = share(lambda a, _: holds(mean_over_seeds(a), truth), world, trials=2 * TRIALS)
+    assert (0.91 if seeds == 2 else 0.93) <= held <= 0.975
 
 
 def test_the_mean_over_seeds_of_a_heavy_tailed_correlation_is_held_too():

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -239,6 +240,53 @@ def test_the_mean_over_seeds_has_their_spread_and_an_interval():
     alone = mean_over_seeds(ones[:1])
     assert math.isnan(alone.sd)
     assert (alone.low, alone.high) == interval(ones[0])
+
+
+def half_width(seeds, shared, *, freedom, rows=300):
+    """Half of a 95 % interval from two variances: squared quantiles, weighted like variances."""
+    normal, t, of_rows = (stats.t.isf(0.025, f) ** 2 for f in (math.inf, freedom, rows - 1))
+    total = seeds + shared
+    squared = normal * total**2 + seeds**2 * (t - normal) + shared**2 * (of_rows - normal)
+    return math.sqrt(squared / total)
+
+
+def test_the_mean_of_two_seeds_has_the_noise_of_seeds_and_rows():
+    runs = [replace(run, has_outliers=False) for run in SIDES["pearson"][0][:2]]
+    values = [run.value for run in runs]
+    shared = runs[0].influence @ runs[1].influence / (300 * 299)
+    half = half_width(np.var(values, ddof=1) / 2, shared, freedom=1)
+    found = mean_over_seeds(runs)
+    scale = 1 - found.mean**2
+    assert math.atanh(found.high) - math.atanh(found.mean) == pytest.approx(half / scale)
+    assert math.atanh(found.mean) - math.atanh(found.low) == pytest.approx(half / scale)
+
+
+def test_a_single_run_is_taken_to_vary_as_the_seeds_of_the_other_side():
+    ones, (other, *_) = SIDES["pearson"][0][:2], SIDES["pearson"][1]
+    seeds = np.var([run.value for run in ones], ddof=1) * 1.5
+    own = np.mean([run.influence @ run.influence for run in ones])
+    same = ones[0].influence @ ones[1].influence
+    across = np.mean([run.influence @ other.influence for run in ones])
+    its_own = other.influence @ other.influence
+    shared = (same + its_own - (own - same) - 2 * across) / (300 * 299)
+    found = seeds_and_rows(ones, [other])
+    half = half_width(seeds, shared, freedom=1)
+    assert found.high - found.difference == pytest.approx(half)
+    assert (found.p < 0.05) == (abs(found.difference) > half)
+
+
+@pytest.mark.parametrize(("metric", "largest"), [(PEARSON, 2), (F1, 1)])
+def test_an_interval_has_no_impossible_differences(metric, largest):
+    drawn = np.random.default_rng(0)
+    gold = (drawn.random(8) < 0.5).astype(float)
+    sides = [
+        [metric.over_rows((drawn.random(8) < 0.5).astype(float), gold) for _ in range(2)]
+        for _ in range(40)
+    ]
+    for ones, others in itertools.pairwise(sides):
+        for found in (seeds_and_rows(ones, others), paired(ones[0], others[0])):
+            bounds = (found.low, found.inner_low, found.inner_high, found.high)
+            assert not any(abs(bound) > largest for bound in bounds)
 
 
 def test_a_run_without_a_score_is_compared_to_nothing():

@@ -5,12 +5,12 @@ resampled, so results do not depend on a seed.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from cotrunk.kinds.influence import OverRows
+from cotrunk.kinds.influence import OverRows, Scale
 from cotrunk.kinds.intervals import (
     around,
     has_interval,
@@ -24,13 +24,16 @@ from cotrunk.study.statistics.mcnemar import mcnemar, tango
 from cotrunk.study.statistics.variance import Estimated, of_mean, of_rows, of_seeds
 
 CONFIDENCE, INNER_CONFIDENCE = 0.95, 0.90
+LARGEST: Mapping[Scale, float] = {"share": 1, "unit": 1, "correlation": 2, "contrast": math.inf}
+"""The largest difference of two scores."""
 
 
 @dataclass(frozen=True)
 class Difference:
     """One side's score minus the other's.
 
-    ``low`` and ``high`` bound its 95 % interval, which excludes 0 exactly if ``p < 0.05``.
+    ``low`` and ``high`` bound its 95 % interval, which excludes 0 exactly if ``p < 0.05``, and has
+    no values that are impossible on the scale of the scores.
     ``inner_low`` and ``inner_high`` bound the 90 % interval: if it is inside a margin, both
     one-sided tests against the margin reject at 5 %. ``freedom``: degrees of freedom of the t
     distribution behind the intervals, infinite for a normal one.
@@ -71,7 +74,7 @@ def paired(one: OverRows, other: OverRows) -> Difference:
     one_hits, other_hits = _hits(one), _hits(other)
     if one_hits is not None and other_hits is not None:
         return _of_hits(one_hits, other_hits)
-    return _of_estimate(one.value - other.value, of_rows([one], [other]))
+    return _of_estimate(one.value - other.value, of_rows([one], [other]), LARGEST[one.scale])
 
 
 def seeds_and_rows(ones: Sequence[OverRows], others: Sequence[OverRows]) -> Difference:
@@ -84,8 +87,9 @@ def seeds_and_rows(ones: Sequence[OverRows], others: Sequence[OverRows]) -> Diff
     each seed's own row noise is in the first part and is taken out of the second. The first part
     has few degrees of freedom, so the t distribution has Satterthwaite's (1946).
 
-    A side with one run is taken to vary between seeds as the other side does. With one run on
-    each side seeds cannot be judged, and the test is ``paired``.
+    A side with one run is taken to vary between seeds as the other side does, by an estimate from
+    one side only, as for a mean. With one run on each side seeds cannot be judged, and the test is
+    ``paired``.
     """
     _check_rows(ones, others)
     if len(ones) == len(others) == 1:
@@ -94,8 +98,10 @@ def seeds_and_rows(ones: Sequence[OverRows], others: Sequence[OverRows]) -> Diff
         return NOTHING
     values, other_values = ([run.value for run in side] for side in (ones, others))
     difference = float(np.mean(values) - np.mean(other_values))
-    variance = of_seeds(values, other_values) + of_rows(ones, others, shared=True)
-    return _of_estimate(difference, variance)
+    seeds, rows = of_seeds(values, other_values), of_rows(ones, others, shared=True)
+    both_vary = min(len(ones), len(others)) > 1
+    variance = seeds + rows if both_vary else seeds.with_rows(rows)
+    return _of_estimate(difference, variance, LARGEST[ones[0].scale])
 
 
 def mean_over_seeds(runs: Sequence[OverRows]) -> Mean:
@@ -130,17 +136,13 @@ def _of_mean(runs: Sequence[OverRows], mean: float) -> tuple[float, float]:
     )
 
 
-def _of_estimate(difference: float, variance: Estimated) -> Difference:
-    half, inner = variance.half_width(CONFIDENCE), variance.half_width(INNER_CONFIDENCE)
-    return Difference(
-        difference,
-        difference - half,
-        difference + half,
-        variance.p(difference),
-        difference - inner,
-        difference + inner,
-        variance.freedom,
-    )
+def _of_estimate(difference: float, variance: Estimated, largest: float) -> Difference:
+    def bounds(confidence: float) -> tuple[float, float]:
+        half = variance.half_width(confidence)
+        return max(-largest, difference - half), min(largest, difference + half)
+
+    outer, inner, p = bounds(CONFIDENCE), bounds(INNER_CONFIDENCE), variance.p(difference)
+    return Difference(difference, *outer, p, *inner, variance.freedom)
 
 
 def _of_hits(one_N: np.ndarray, other_N: np.ndarray) -> Difference:

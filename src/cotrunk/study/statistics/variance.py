@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cotrunk.kinds.influence import OverRows
-from cotrunk.kinds.intervals import t_quantile
+from cotrunk.kinds.intervals import normal_quantile, t_quantile
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,25 @@ class Estimated:
         total = self.variance + other.variance
         parts = (self.variance**2 / self.freedom, other.variance**2 / other.freedom)
         return Estimated(total, total**2 / sum(parts) if total else self.freedom)
+
+    def with_rows(self, rows: "Estimated") -> "Estimated":
+        """Plus what rows cause, if ``self`` is the variance between the seeds of one side.
+
+        The excess of the squared 95 % quantile over a normal one is weighted by squared shares of
+        the variance. Satterthwaite weights 1 / freedom in this way, which comes to the same if
+        freedoms are large; with two seeds it makes intervals too short if they happen to be alike.
+        """
+        from scipy.special import stdtridf
+
+        total = self.variance + rows.variance
+        if not total:
+            return self
+        normal = normal_quantile(0.95) ** 2
+        excess = sum(
+            (part.variance / total) ** 2 * (t_quantile(0.95, part.freedom) ** 2 - normal)
+            for part in (self, rows)
+        )
+        return Estimated(total, float(stdtridf(0.975, math.sqrt(normal + excess))))
 
     def half_width(self, confidence: float) -> float:
         return t_quantile(confidence, self.freedom) * math.sqrt(self.variance)
@@ -77,7 +96,7 @@ def of_mean(runs: Sequence[OverRows]) -> Estimated:
     shared = _of_row_mean(own_SN.mean(axis=0)) - _own(own_SN) / len(runs)
     least = _least(runs)
     seeds = _of_seed_mean([run.value for run in runs])
-    return seeds + Estimated(max(shared, least), own_SN.shape[1] - 1)
+    return seeds.with_rows(Estimated(max(shared, least), own_SN.shape[1] - 1))
 
 
 def _of_seed_mean(values: Sequence[float]) -> Estimated:
