@@ -60,10 +60,11 @@ def test_bad_cells_in_any_split_are_skipped(made, tmp_path):
     assert (task["classes"], task["skip_bad_rows"]) == (["a", "b"], True)
 
 
-@pytest.mark.parametrize("hidden", ["-1", ""])
+@pytest.mark.parametrize("hidden", [["-1"], [""], ["", "-1"]])
 def test_a_split_with_hidden_labels_is_left_out(made, tmp_path, hidden):
-    files = [table(tmp_path, f"{split}.csv", "012") for split in ("train", "dev")]
-    task, text = made(*files, table(tmp_path, "test.csv", [hidden]))
+    labels = ["0", "1", "2", ""]
+    files = [table(tmp_path, f"{split}.csv", labels) for split in ("train", "dev")]
+    task, text = made(*files, table(tmp_path, "test.csv", hidden))
     assert task["classes"] == 3
     assert "test" not in task
     assert "test.csv has no such labels: left out" in text

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from cotrunk.data.guess.columns import Column, column_of
+from cotrunk.data.guess.columns import Column, column_of, is_empty
 from cotrunk.data.guess.label_kinds import listed
 from cotrunk.data.guess.summary import (
     FileSummary,
@@ -105,7 +105,8 @@ def _has_labels(cells: Sequence[Any], column: Column, own: Sequence[Any]) -> boo
     found = column_of(column.name, cells)
     if not found.filled:
         return False
-    return column.role == "text" or found.distinct > 1 or any(cell in own for cell in cells)
+    first = next(cell for cell in cells if not is_empty(cell))
+    return column.role == "text" or found.distinct > 1 or first in own
 
 
 def _joined(column: Column, cells: Sequence[Sequence[Any]]) -> Column:
