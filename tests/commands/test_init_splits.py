@@ -128,6 +128,9 @@ def test_pairs_of_few_questions_train_and_the_config_says_what_is_left_out(made,
     found = cotrunk("data", "check", "run.toml", "--json").document["tasks"]["same"]
     assert found["dev"]["rows"] == pytest.approx(60, abs=5)
     assert found["dev"]["rows_in_train"] == 0
+    left = 600 - found["dev"]["rows"] - found["train"]["rows"]
+    for _ in range(2):  # the second time from the cache
+        assert f"{left} rows left out" in cotrunk("train", "run.toml", "--dry-run").err
     assert found["train"]["rows"] > 300
 
 

@@ -41,6 +41,7 @@ def test_connected_rows_are_cut_so_that_no_text_is_in_two_splits(test):
     assert counts["dev"] == pytest.approx(60, abs=4)
     assert counts["test"] == pytest.approx(600 * test, abs=4)
     assert counts["train"] > 300
+    assert held.left_out == counts[None]
     sides = sides_of(held, rows)
     del sides[None]  # rows across the cut
     texts = [text for found in sides.values() for text in found]

@@ -32,6 +32,7 @@ from cotrunk.build.tasks import (
 from cotrunk.config.settings import Settings
 from cotrunk.data.batches.stream import Stream
 from cotrunk.data.batches.text import PairFormat, Template, template_of
+from cotrunk.data.reading.splits import Splits
 from cotrunk.data.tokens.cache import Corpus, load_corpus
 from cotrunk.data.tokens.digests import digest_of
 from cotrunk.data.tokens.workers import cores
@@ -133,7 +134,7 @@ def _prepare(
         untrained=_untrained(settings, network),
         keep_checkpoints=settings.train.keep_checkpoints,
         documents=_documents(saved, base, built.shape, built.tokenizer),
-        notes=_notes(settings, built, read, streams),
+        notes=_notes(settings, built, read, splits, streams),
         warnings=built.warnings,
         findings=findings,
         on_progress=on_progress,
@@ -322,6 +323,15 @@ def small_shares(settings: Settings, read: Corpora) -> Iterator[str]:
             )
 
 
+def left_out_notes(splits: Splits | None) -> Iterator[str]:
+    for name, held in splits.by_task.items() if splits else ():
+        if held.left_out:
+            yield (
+                f"{name}: {plural(held.left_out, 'row')} left out of train and dev, because they "
+                "share texts with both; name a file of dev rows to use them"
+            )
+
+
 def passes_notes(settings: Settings, streams: Sequence[Stream]) -> Iterator[str]:
     """How often an epoch sees the rows of each task; if ``max_steps`` ends none, these steps."""
     for number, (train, stream) in enumerate(
@@ -341,7 +351,11 @@ def passes_notes(settings: Settings, streams: Sequence[Stream]) -> Iterator[str]
 
 
 def _notes(
-    settings: Settings, built: _Built, read: Corpora, streams: Sequence[Stream]
+    settings: Settings,
+    built: _Built,
+    read: Corpora,
+    splits: Splits | None,
+    streams: Sequence[Stream],
 ) -> tuple[str, ...]:
     """What a user should know before training begins."""
     return (
@@ -349,6 +363,7 @@ def _notes(
         *_row_notes(settings, read),
         *_weight_notes(built.drawn, built.pretrained),
         *small_shares(settings, read),
+        *left_out_notes(splits),
         *passes_notes(settings, streams),
         *built.started,
     )

@@ -15,7 +15,7 @@ from cotrunk.data.tokens.store import read_note, write_note
 from cotrunk.errors import Errors
 from cotrunk.kinds.task import Task
 
-FORMAT = 2
+FORMAT = 3
 
 
 def splits_by(settings: Settings, tasks: Sequence[Task], base: Path) -> Splits | None:
@@ -45,7 +45,7 @@ def _held_out_by(settings: Settings, task: Task, files: tuple[Source, ...]) -> H
     if (known := _cached(name)) is not None:
         return known
     held = hold_out(_share(settings, task, files), seed=settings.train.split_seed)
-    write_note("splits", name, [sorted(held.dev), sorted(held.test)])
+    write_note("splits", name, [sorted(held.dev), sorted(held.test), held.left_out])
     return held
 
 
@@ -82,6 +82,6 @@ def _identity(settings: Settings, task: Task, files: tuple[Source, ...]) -> str:
 
 def _cached(name: str) -> HeldOut | None:
     match read_note("splits", name):
-        case [list(dev), list(test)]:
-            return HeldOut(frozenset(dev), frozenset(test))
+        case [list(dev), list(test), int(left_out)]:
+            return HeldOut(frozenset(dev), frozenset(test), left_out)
     return None

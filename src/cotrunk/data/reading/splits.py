@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from typing import Literal
@@ -31,11 +31,12 @@ class HeldOut:
     """Fingerprints of the texts held out of training.
 
     If connected rows had to be cut, there are also marks of the texts on the other side of the cut
-    (``beyond``). Rows with texts on both sides are in no split.
+    (``beyond``). Rows with texts on both sides are in no split: ``left_out`` counts them.
     """
 
     dev: frozenset[int] = frozenset()
     test: frozenset[int] = frozenset()
+    left_out: int = field(default=0, compare=False)
 
     def split_of(self, texts: Iterable[Text]) -> Split | None:
         return self.split_of_row([fingerprint(text) for text in texts])
@@ -131,7 +132,7 @@ def hold_out(share: Share, *, seed: int) -> HeldOut:
     strata = [int(number) for number in share.strata(targets)]
     needs = _needs(share, strata, seed)
     asked = {split: int(sum(needs[split].values())) for split in HELD}
-    found = _whole_groups(groups, rows, strata, needs, seed)
+    found, left_out = _whole_groups(groups, rows, strata, needs, seed), 0
     for split in HELD:
         if asked[split] and not found[split]:
             held = HeldOut(dev=frozenset(found["dev"]), test=frozenset(found["test"]))
@@ -139,9 +140,10 @@ def hold_out(share: Share, *, seed: int) -> HeldOut:
             if cut := cut_off(left, needed=asked[split], seed=seed):
                 others = {mark for row in rows for mark in row} - cut.texts
                 found[split] = {*cut.texts, *(beyond(split, mark) for mark in others)}
+                left_out += cut.crossing
             elif split == "dev":
                 raise UserError(_cannot_be_cut(share, groups, rows))
-    return HeldOut(dev=frozenset(found["dev"]), test=frozenset(found["test"]))
+    return HeldOut(frozenset(found["dev"]), frozenset(found["test"]), left_out)
 
 
 def _needs(share: Share, strata: Sequence[int], seed: int) -> dict[Split, dict[int, float]]:
