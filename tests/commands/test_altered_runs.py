@@ -117,6 +117,15 @@ def test_info_refuses_what_is_not_a_file_of_a_run(cotrunk, run, name, how):
 
 
 @pytest.mark.parametrize("how", SPECIAL)
+def test_a_run_with_an_odd_lock_counts_as_stopped(cotrunk, run, how):
+    shutil.rmtree(run / "final")
+    replace(run / ".lock", how)
+    said = cotrunk("compare", run, "--json")
+    assert said.code == 0
+    assert "stopped" in said.out
+
+
+@pytest.mark.parametrize("how", SPECIAL)
 def test_a_manifest_that_is_not_a_file_is_damage(cotrunk, run, how):
     replace(run / "best" / "manifest.json", how)
     said = cotrunk("verify", run, "--json")

@@ -150,6 +150,8 @@ def test_metrics_deleted_in_mid_run_end_it_with_one_line(toy):
     said = worker.communicate(timeout=120)[1]
     assert worker.returncode == 1
     assert "metrics.jsonl: No such file or directory" in said
+    assert "deleted or moved during training" in said
+    assert "resume the run" in said
     assert "Traceback" not in said
 
 

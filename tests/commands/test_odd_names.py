@@ -34,13 +34,14 @@ def test_a_path_in_utf8_is_shown_as_text_in_an_ascii_locale(cotrunk):
 
 
 @pytest.mark.slow
-def test_a_report_on_runs_in_a_folder_whose_name_is_not_utf8(cotrunk, toy, odd):
+def test_a_report_on_runs_whose_names_are_not_utf8(cotrunk, toy, odd):
     pytest.importorskip("vl_convert")
-    for seed in (1, 2):
-        assert train(toy, odd / f"{seed}", "--set", f"train.seed={seed}", "train.max_steps=3") == 0
-    said = cotrunk("report", odd, "-o", "report.html")
+    runs = [odd.with_name(f"{odd.name}-{seed}") for seed in (1, 2)]
+    for seed, run in enumerate(runs):
+        assert train(toy, run, "--set", f"train.seed={seed}", "train.max_steps=3") == 0
+    said = cotrunk("report", *runs, "-o", "report.html")
     assert said.code == 0, said.err
-    assert (toy.parent / "report.html").read_bytes().decode()
+    assert r"9b31m-1</span>" in (toy.parent / "report.html").read_bytes().decode()
 
 
 ESCAPES = "\x1b]0;title\x07\x9b31m"

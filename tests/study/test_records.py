@@ -200,7 +200,7 @@ BREAKING = {
     ),
     "settings that are not ours": (
         lambda run: (run / "run.json").write_text('{"settings": {}, "parameters": {}}'),
-        "not a run of this version",
+        "parameters.total is missing",
     ),
     "changed predictions": (damage_weights, "is damaged"),
     "a missing file": (lambda run: (run / "best" / "settings.json").unlink(), "is damaged"),
@@ -214,7 +214,7 @@ BREAKING = {
     ),
     "costs without numbers": (
         lambda run: (run / "timing.jsonl").write_text('{"event": "cost", "phase": "train"}\n'),
-        "not a run of this version",
+        "timing.jsonl:1: seconds is missing",
     ),
 }
 
