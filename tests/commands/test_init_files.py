@@ -46,7 +46,9 @@ def test_labels_are_read_to_the_end_of_a_long_file(cotrunk, tmp_path):
 
 
 @pytest.mark.slow
-def test_numbers_written_as_decimals_are_classes_if_they_are_few_or_count_from_zero(cotrunk, tmp_path):
+def test_numbers_written_as_decimals_are_classes_if_they_are_few_or_count_from_zero(
+    cotrunk, tmp_path
+):
     rows = [
         [sentence(), f"{n % 2}.0", f"{n % 3}.0", f"{n % 3 + 1}.0", f"{n % 4 + 1}.0"]
         for n in range(60)
