@@ -163,8 +163,8 @@ def test_minilm_with_mean_pooling_is_equal_as_vectors_pairs_and_graph(pooled_run
 @pytest.mark.parametrize("pair", ["joined", "cosine"])
 def test_scores_of_a_wide_range_are_exported_in_their_unit(pooled_run, tmp_path, pair):
     config = pooled_run.with_name("toy.toml")
-    wide = ["tasks.alike.range=[0, 1000]", f"tasks.alike.pair={pair}"]
-    model = untrained(config, "encoder.pooling=pooler", *wide)
+    units = ["tasks.alike.range=[-1e6, 1e6]", "tasks.alike.label_unit=[0, 1e5]"]
+    model = untrained(config, "encoder.pooling=pooler", *units, f"tasks.alike.pair={pair}")
     formats = ["onnx", "sentence-transformers"] + ["transformers"] * (pair == "joined")
     for to in formats:
         exported(model, pooled_run, to, ["alike"], tmp_path / to)

@@ -18,15 +18,24 @@ def test_the_unit_of_a_score_without_a_range_is_that_of_its_train_labels():
     kind = Scores().scaled_to(PRICES)
     assert kind.output_unit == pytest.approx((PRICES.mean(), PRICES.std()))
     assert kind.scaled_to(PRICES + 1).output_unit == kind.output_unit  # as a saved run recorded it
+    assert Scores().output_unit == (0.0, 1.0)  # of a run that recorded none
 
 
 @pytest.mark.parametrize(
     ("span", "unit"), [((0.0, 5.0), 1.0), ((0.0, 1.0), 1.0), ((1.0, 11.0), 2.0), ((-9e5, 1e5), 2e5)]
 )
 def test_a_wide_range_is_learned_in_fifths(span, unit):
-    kind = Scores(range=span).scaled_to(PRICES)
+    assert Scores(range=span).output_unit == (0.0, 1.0)  # of a run that recorded none
+    kind = Scores(range=span).with_unit_of(None).scaled_to(PRICES)
     assert kind.output_unit == (0.0, unit)
     assert kind.initial_bias() * unit == pytest.approx(sum(span) / 2)
+
+
+@pytest.mark.parametrize("span", [None, (0.0, 5.0), (0.0, 1000.0)])
+@pytest.mark.parametrize("source", [Scores(), Scores(label_unit=(7.0, 3.0)), Scores(range=(0, 9))])
+def test_a_head_that_starts_from_a_trained_one_keeps_its_unit(span, source):
+    found = Scores(range=span).with_unit_of(source).scaled_to(PRICES)
+    assert found.output_unit == source.output_unit
 
 
 def test_other_kinds_output_what_their_heads_do():
@@ -100,5 +109,5 @@ def test_a_run_that_starts_from_another_keeps_its_unit(prices, tmp_path):
 
 @pytest.mark.parametrize("unit", [[1.0], [0.0, 0.0], [0.0, -1.0]])
 def test_a_wrong_unit_is_refused_with_the_rule(unit):
-    with pytest.raises(ValueError, match="label_unit: give the mean"):
+    with pytest.raises(ValueError, match="label_unit: give a label"):
         Scores(label_unit=tuple(unit))

@@ -163,8 +163,7 @@ def _build(settings: Settings, base: Path, extensions: Extensions) -> _Built:
     tokenizer = load_tokenizer(pretrained)
     tasks = bound_tasks(tasks, tokenizer, vocabulary=shape.vocabulary)
     tasks = worded_tasks(settings, fitted_tasks(settings, tasks, base), base)
-    if source:
-        tasks = with_units_of(tasks, source.network.tasks)
+    tasks = with_units_of(tasks, source.network.tasks if source else {})
     plan = plan_of(settings, shape, tasks, heads, more=extensions.places)
     template = template_of(tokenizer, segments=shape.segments)
     network = Network(shape, plan, tasks, heads)
@@ -327,8 +326,8 @@ def left_out_notes(splits: Splits | None) -> Iterator[str]:
     for name, held in splits.by_task.items() if splits else ():
         if held.left_out:
             yield (
-                f"{name}: {plural(held.left_out, 'row')} left out of train and dev, because they "
-                "share texts with both; name a file of dev rows to use them"
+                f"{name}: {plural(held.left_out, 'row')} left out of all splits, because they share "
+                "texts with more than one of them; name a file for each split to use them"
             )
 
 

@@ -117,12 +117,11 @@ def scaled_tasks(tasks: Sequence[Task], targets: Mapping[str, np.ndarray]) -> li
 
 def with_units_of(tasks: Sequence[Task], trained: Mapping[str, Task]) -> list[Task]:
     """Tasks whose heads mean the same as those of the run that they start from."""
-    return [
-        replace(task, labels=task.labels.with_unit_of(trained[task.name].labels))
-        if task.name in trained
-        else task
-        for task in tasks
-    ]
+    found = []
+    for task in tasks:
+        source = trained[task.name].labels if task.name in trained else None
+        found.append(replace(task, labels=task.labels.with_unit_of(source)))
+    return found
 
 
 def worded_tasks(settings: Settings, tasks: Sequence[Task], base: Path) -> list[Task]:

@@ -11,7 +11,7 @@ from cotrunk.errors import UserError, plural
 from cotrunk.infer.model import Model
 
 TOLERANCE = 1e-4
-"""Largest accepted difference of an output; relative for outputs above 1."""
+"""Largest accepted difference of an output; relative for outputs above the unit of the head."""
 MOST_ROWS = 2000
 MADE_UP = (
     "Good.",
@@ -63,13 +63,13 @@ def row_to_cut(model: Model, task: str) -> tuple[str, ...]:
     return tuple(" ".join([text] * form.max_tokens) for text in MADE_UP[1 : 1 + form.texts])
 
 
-def largest_difference(ours: np.ndarray, theirs: np.ndarray) -> float:
-    """Infinite if one has a number where the other has none."""
+def largest_difference(ours: np.ndarray, theirs: np.ndarray, unit: float = 1.0) -> float:
+    """In units of the head; infinite if one has a number where the other has none."""
     if ours.shape != theirs.shape:
         return np.inf
     ours, theirs = ours.astype(np.float64), theirs.astype(np.float64)
     both_missing = np.isnan(ours) & np.isnan(theirs)
-    apart = np.where(both_missing, 0.0, np.abs(ours - theirs) / np.maximum(1.0, np.abs(ours)))
+    apart = np.where(both_missing, 0.0, np.abs(ours - theirs) / np.maximum(unit, np.abs(ours)))
     return float(np.where(np.isnan(apart), np.inf, apart).max(initial=0.0))
 
 

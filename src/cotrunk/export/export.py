@@ -162,7 +162,7 @@ def _classifier(
     write_classifier(classifier, model, task, folder, keep_lora=keep_lora)
     words = model.network.tasks[task].labels.reads_words
     theirs = classifier_outputs(folder, classifier.opens_with, checked.rows, words=words)
-    difference = largest_difference(_ours(model, task, checked), theirs)
+    difference = largest_difference(_ours(model, task, checked), theirs, _unit(model, task))
     if keep_lora:
         return classifier.opens_with, difference, _adapter_code(classifier, model, task)
     if not model.network.tasks[task].is_about_tokens:
@@ -174,7 +174,8 @@ def _refuse_pipeline_that_differs(model: Model, task: str, folder: Path) -> None
     """Run the pipeline of the card on a text that is cut: it must be cut as in the run."""
     long = CheckRows([row_to_cut(model, task)], "a text that is cut")
     ours, theirs = _ours(model, task, long), pipeline_outputs(folder, long.rows[0])
-    refuse_difference(task, "its pipeline", long, largest_difference(ours, theirs[None]))
+    difference = largest_difference(ours, theirs[None], _unit(model, task))
+    refuse_difference(task, "its pipeline", long, difference)
 
 
 def _adapter_code(classifier: Classifier, model: Model, task: str) -> str:
@@ -213,20 +214,25 @@ def _chain(model: Model, task: str, checked: CheckRows, folder: Path) -> tuple[s
     write_chain(chain, model, task, folder)
     theirs = chain_outputs(folder, chain, checked.rows)
     if chain.scores_pairs:
-        ours = _ours(model, task, checked)
+        difference = largest_difference(_ours(model, task, checked), theirs, _unit(model, task))
     else:
         ours = our_vectors(model, task, texts_of(checked.rows))
+        difference = largest_difference(ours, theirs)
     call = 'predict([("...", "...")])' if chain.scores_pairs else 'encode(["..."])'
     code = (
         f"from sentence_transformers import {chain.opens_with}\n"
         f'model = {chain.opens_with}("{{0}}")\n'
         f"print(model.{call})"
     )
-    return chain.opens_with, largest_difference(ours, theirs), code
+    return chain.opens_with, difference, code
 
 
 def _ours(model: Model, task: str, checked: CheckRows) -> np.ndarray:
     return Predictor(model).output_rows([task], checked.rows)[0][task]
+
+
+def _unit(model: Model, task: str) -> float:
+    return model.network.tasks[task].labels.output_unit[1]
 
 
 def _export_graph(model: Model, request: Request, beside: Path) -> list[Exported]:
@@ -236,7 +242,7 @@ def _export_graph(model: Model, request: Request, beside: Path) -> list[Exported
     ours = {task: _ours(model, task, rows[task]) for task in request.tasks}
     for task in request.tasks:
         theirs = session.outputs(model, task, rows[task].rows)
-        difference = largest_difference(ours[task], theirs)
+        difference = largest_difference(ours[task], theirs, _unit(model, task))
         refuse_difference(task, "onnxruntime", rows[task], difference)
         found.append(Exported(task, request.folder, "onnxruntime", rows[task].what, difference))
     checked = [_check_line(e.task, "onnxruntime", rows[e.task], e.difference) for e in found]

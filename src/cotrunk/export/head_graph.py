@@ -140,7 +140,7 @@ class HeadGraph:
             unit = g.add("Mul", g.add("Add", cosine, g.number(1.0)), g.number(0.5))
         else:
             unit = g.add({"sigmoid": "Sigmoid", "relu": "Relu"}[plan.cosine], cosine)
-        _, label_unit = self.network.tasks[task].labels.output_unit
-        low, high = (edge / label_unit for edge in span)
+        zero, label_unit = self.network.tasks[task].labels.output_unit
+        low, high = ((edge - zero) / label_unit for edge in span)
         score = g.add("Add", g.add("Mul", unit, g.number(high - low)), g.number(low))
         return _HeadValues(score, self._joined([u, v]))

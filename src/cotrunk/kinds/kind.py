@@ -220,8 +220,8 @@ class Kind:
         """``(zero, unit)``: the network outputs ``zero + unit * y`` where a head outputs y."""
         return 0.0, 1.0
 
-    def with_unit_of(self, source: Kind) -> Self:  # noqa: ARG002
-        """The kind of a task whose head starts with the weights of a trained one."""
+    def with_unit_of(self, source: Kind | None) -> Self:  # noqa: ARG002
+        """With the unit of the head that this one starts from, or of a new head (None)."""
         return self
 
     def probe_targets(self, unit: Tensor) -> Tensor:

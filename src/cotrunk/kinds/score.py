@@ -29,9 +29,9 @@ class Scores(Kind):
     """``range``: the lowest and highest label; None: any number. The output is the score.
 
     The squared error is divided by ``loss_scale``, so that it is about as large as the losses of
-    other kinds, whatever the unit of the labels: 1 for a constant answer. ``label_unit``: mean and
-    standard deviation of the train labels, if there is no range. A head would need too many steps
-    to reach labels in the thousands, so it learns them in these units.
+    other kinds, whatever the unit of the labels: 1 for a constant answer. ``label_unit``: the
+    label that a head's 0 stands for, and the distance that its 1 stands for. A head would need too
+    many steps to reach labels in the thousands, so it learns them in this unit.
     """
 
     also_called: ClassVar[tuple[str, ...]] = (
@@ -68,10 +68,8 @@ class Scores(Kind):
 
     def _check_label_unit(self) -> None:
         unit = self.label_unit
-        if unit and self.range is not None:
-            raise ValueError("label_unit: a score with a range has none; remove it")
         if unit and not (len(unit) == 2 and all(map(math.isfinite, unit)) and unit[1] > 0):
-            rule = "give the mean and the standard deviation of the labels"
+            rule = "give a label and a distance between labels"
             raise ValueError(f"label_unit: {rule}; found {list(unit)}")
 
     @property
@@ -132,15 +130,16 @@ class Scores(Kind):
 
     @property
     def output_unit(self) -> tuple[float, float]:
-        """Heads learn a wide range in fifths of it."""
-        if self.range is not None:
-            return 0.0, max(1.0, (self.range[1] - self.range[0]) / 5)
         return (self.label_unit[0], self.label_unit[1]) if self.label_unit else (0.0, 1.0)
 
-    def with_unit_of(self, source: Kind) -> Self:
-        if not isinstance(source, Scores) or self.range is not None:
+    def with_unit_of(self, source: Kind | None) -> Self:
+        """New heads learn a wide range in fifths of it, and without a range see ``scaled_to``."""
+        if self.label_unit:
             return self
-        return replace(self, label_unit=self.label_unit or source.label_unit)
+        if isinstance(source, Scores):
+            return replace(self, label_unit=source.output_unit)
+        fifth = (self.range[1] - self.range[0]) / 5 if self.range else 0.0
+        return replace(self, label_unit=(0.0, fifth)) if fifth > 1 else self
 
     @property
     def _unit(self) -> float:
@@ -157,7 +156,8 @@ class Scores(Kind):
 
     def initial_bias(self) -> float | None:
         """The middle of the range, so that training does not have to learn it."""
-        return None if self.range is None else sum(self.range) / 2 / self.output_unit[1]
+        zero, unit = self.output_unit
+        return None if self.range is None else (sum(self.range) / 2 - zero) / unit
 
     def probe_targets(self, unit: Tensor) -> Tensor:
         low, high = self.range or (0.0, 1.0)

@@ -97,8 +97,8 @@ class Head(nn.Module):
         cosine_R = F.cosine_similarity(u_RD, v_RD, dim=1)
         span = self.task.labels.span
         assert span is not None, "a cosine head needs the label range"
-        _, unit = self.task.labels.output_unit
-        low, high = (edge / unit for edge in span)
+        zero, unit = self.task.labels.output_unit
+        low, high = ((edge - zero) / unit for edge in span)
         score_RO = scale_cosine(self.plan.cosine, cosine_R, (low, high))[:, None]
         return HeadOutput(score_RO, torch.cat([u_RD, v_RD], dim=1))
 

@@ -93,7 +93,10 @@ def difference(
     template: Template,
     pair_formats: Mapping[str, PairFormat],
 ) -> float:
-    """The largest difference of two networks' outputs, on rows of random tokens."""
+    """The largest difference of two networks' outputs, on rows of random tokens.
+
+    It is measured in units of the heads.
+    """
     random = np.random.default_rng(0)
     largest = 0.0
     for task in tasks:
@@ -112,7 +115,8 @@ def difference(
             one(text, index, [task], NO_DROPOUT)[task]
             - other(text, index, [task], NO_DROPOUT)[task]
         )
-        largest = max(largest, apart.abs().max().item())
+        unit = one.tasks[task].labels.output_unit[1]
+        largest = max(largest, apart.abs().max().item() / unit)
     return largest
 
 
