@@ -1,5 +1,6 @@
 """The lock of a run folder: free as soon as its holder is killed, and not before."""
 
+import os
 import subprocess
 import sys
 
@@ -33,3 +34,9 @@ def test_the_lock_of_a_killed_process_is_free_at_once(tmp_path):
         holder.kill()  # and not waited for
         with locked(tmp_path):
             assert (tmp_path / ".lock").read_text().startswith("process ")
+
+
+def test_a_pipe_in_place_of_the_lock_is_named(tmp_path):
+    os.mkfifo(tmp_path / ".lock")
+    with pytest.raises(UserError, match=r"\.lock: must be a regular file"), locked(tmp_path):
+        pass

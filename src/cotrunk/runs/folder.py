@@ -54,7 +54,7 @@ from cotrunk.runs.seal import (
     seal_run,
     write_seal,
 )
-from cotrunk.runs.structure import RunRecord, State, misfit
+from cotrunk.runs.structure import CheckpointState, RunDocument, misfit
 
 RECENT = 60.0
 """A run on another machine is running if it wrote something within this many seconds."""
@@ -208,7 +208,7 @@ class RunFolder:
                 f"{self.settings} was not written by `cotrunk train`: it has no settings; "
                 "give another folder"
             )
-        if wrong := misfit(RunRecord, record):
+        if wrong := misfit(RunDocument, record):
             raise UserError(
                 f"{self.settings} was not written by `cotrunk train`: {wrong}; "
                 "restore it from a backup"
@@ -367,7 +367,7 @@ def _read_step(place: Path, step: int) -> Checkpoint:
     """A checkpoint to resume from: its state must be as training writes it."""
     checkpoint = read_checkpoint(place)
     state: Json = checkpoint.documents.get("state")
-    wrong = misfit(State, state)
+    wrong = misfit(CheckpointState, state)
     if not wrong and state["step"] != step:
         wrong = f"step: must be that of the folder; found {state['step']}"
     if wrong:

@@ -49,14 +49,14 @@ def holder_of(folder: Path) -> str:
 
 
 def _opened(path: Path) -> TextIO:
-    try:
-        file = path.open("a+", encoding="utf-8", errors="replace")
+    try:  # without waiting for the other end of a pipe
+        opened = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK, 0o666)
     except OSError as error:
         raise UserError(f"{path.parent}: cannot write to it: {error.strerror}") from error
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        file.close()
+    if not stat.S_ISREG(os.fstat(opened).st_mode):
+        os.close(opened)
         raise UserError(f"{path}: must be a regular file, and is not; delete it")
-    return file
+    return os.fdopen(opened, "a+", encoding="utf-8", errors="replace")
 
 
 def _is_ending(holder: str) -> bool:

@@ -27,7 +27,7 @@ class Parameters(Structure):
     trained: Count
 
 
-class RunRecord(Structure):
+class RunDocument(Structure):
     """run.json."""
 
     settings: dict[str, Any]
@@ -35,7 +35,7 @@ class RunRecord(Structure):
     data: dict[str, dict[str, Any]] = {}
 
 
-class State(Structure):
+class CheckpointState(Structure):
     """state.json of a checkpoint. ``best`` None: no score was finite."""
 
     step: Count
