@@ -46,6 +46,7 @@ class Trial:
     best_step: int | None
     seconds: float
     cpu_seconds: float
+    commit: str | None = None
 
 
 def study_of(folder: Path) -> str:
@@ -65,7 +66,11 @@ def collect(folder: Path, old: Mapping[str, Any] | None = None) -> tuple[Documen
     choices = Choices(data=data, weights=asked.get("weights"), seeds=asked.get("seeds"))
     here = conclude(study, choices, folder)
     machine = [path for path in (folder, data, Path.cwd(), Path.home()) if path]
-    runs = [kept_run(run, _choices(run), folder) for run in here.records if run.state == "finished"]
+    runs = [
+        kept_run(run, _choices(run), folder, commit=_commit(run))
+        for run in here.records
+        if run.state == "finished"
+    ]
     if old:
         _refuse_different(old, _identity(asked))
         runs = united(unpacked(old), runs)
@@ -101,6 +106,7 @@ def collected(
         "weights": _weights(trials) or asked.get("weights") or MINILM,
         "command": command_of(asked),
         "version": __version__,
+        "commits": sorted({trial.commit for trial in trials if trial.commit}),
         "sweeps": _sweeps(found, trials, planned),
         "cpu_seconds": round(sum(trial.cpu_seconds for trial in trials), 1),
         "trials": [asdict(trial) for trial in trials],
@@ -154,11 +160,17 @@ def trial_of(kept: Mapping[str, Any]) -> Trial:
         best_step=kept["best_step"],
         seconds=round(sum(cost["seconds"].values()), 1),
         cpu_seconds=round(sum(cost["cpu_seconds"].values()), 1),
+        commit=kept["commit"],
     )
 
 
 def _choices(run: RunRecord) -> Mapping[str, Any]:
     found: Mapping[str, Any] = read_record(RunFolder(run.path)).get("choices", {})
+    return found
+
+
+def _commit(run: RunRecord) -> str | None:
+    found: str | None = RunFolder(run.path).read_record()["environment"]["commit"]
     return found
 
 

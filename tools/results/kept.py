@@ -36,10 +36,13 @@ class KeptLabels:
         return self.score
 
 
-def kept_run(run: RunRecord, choices: Mapping[str, Any], out: Path) -> Kept:
-    """``out``: the folder of the study; ``choices``: those of the trial."""
+def kept_run(
+    run: RunRecord, choices: Mapping[str, Any], out: Path, *, commit: str | None = None
+) -> Kept:
+    """``out``: the folder of the study; ``choices``: of the trial; ``commit``: of the code."""
     return {
         "run": run.path.relative_to(out).as_posix(),
+        "commit": commit,
         "choices": dict(choices),
         "seed": run.seed,
         "settings": dict(run.settings),
