@@ -26,6 +26,16 @@ def test_many_tasks_are_grouped_in_pairs_only():
     assert all(plan.count("+") == 1 for plan in plans)
 
 
+@pytest.mark.parametrize(("tasks", "tried"), [(3, None), (4, 6)])
+def test_a_study_that_leaves_groupings_out_says_so(toy, tasks, tried):
+    text = toy.read_text(encoding="utf-8")
+    more = text[text.index("[tasks.mood]") : text.index("[tasks.same]")]
+    config = toy.with_name("more.toml")
+    config.write_text(text + more.replace("mood]", "more]") * (tasks == 4), encoding="utf-8")
+    notes = sharing_study(config, "quick").notes
+    assert [f"only {tried} are tried" in note for note in notes] == [True] * (tasks == 4)
+
+
 @pytest.mark.slow
 def test_the_plans_of_a_config_can_be_trained(toy):
     text = toy.read_text(encoding="utf-8").replace("[train]", '[train]\ngradients = "pcgrad"')

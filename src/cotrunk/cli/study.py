@@ -180,7 +180,7 @@ def _dry_run(study: Study, specs: dict[str, Spec], folder: Path, *, as_json: boo
         document["sweeps"][name] = _planned(prepared, trials, found)
         document["seconds"] = round(document["seconds"] + document["sweeps"][name]["seconds"], 1)
     if not as_json:
-        studies.show_dry_run(document, bases)
+        studies.show_dry_run(document, bases, study.notes)
     return document
 
 

@@ -71,6 +71,7 @@ def sharing_study(config: Path, budget: Budget, *, weights: str | None = None) -
             )
         ],
         claims=_claims(depths),
+        notes=[_note_on_groupings(tasks, len(grouped))] if _has_many_groupings(tasks) else [],
     )
 
 
@@ -82,16 +83,34 @@ def depth_plans(layers: int) -> list[str]:
 
 
 def grouping_plans(tasks: Sequence[str], layers: int) -> list[str]:
-    """The lower half shared by all, the upper half by the groups of a partition."""
-    half = layers // 2
-    partitions = [groups for groups in _partitions(list(tasks)) if 1 < len(groups) < len(tasks)]
-    if len(partitions) > MOST_GROUPINGS:  # then only two tasks together
+    """The lower half shared by all, the upper half by the groups of a partition.
+
+    Of many tasks, only two share it, because there are too many partitions.
+    """
+    half, partitions = layers // 2, _groupings(tasks)
+    if _has_many_groupings(tasks):
         partitions = [groups for groups in partitions if len(groups) == len(tasks) - 1]
     tokens = [
         "(" + "|".join("+".join(group) for group in groups if len(group) > 1) + ")"
         for groups in partitions[: 2 * MOST_GROUPINGS]
     ]
     return [_plan(("S", half), (token, layers - half)) for token in tokens]
+
+
+def _groupings(tasks: Sequence[str]) -> list[list[list[str]]]:
+    """The partitions in which some tasks share, but not all."""
+    return [groups for groups in _partitions(list(tasks)) if 1 < len(groups) < len(tasks)]
+
+
+def _has_many_groupings(tasks: Sequence[str]) -> bool:
+    return len(_groupings(tasks)) > MOST_GROUPINGS
+
+
+def _note_on_groupings(tasks: Sequence[str], tried: int) -> str:
+    return (
+        f"{len(tasks)} tasks can be grouped in {len(_groupings(tasks))} ways in the upper half; "
+        f"only {tried} are tried, those in which two tasks share it"
+    )
 
 
 def _partitions(tasks: list[str]) -> Iterator[list[list[str]]]:

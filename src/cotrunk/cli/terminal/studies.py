@@ -42,7 +42,9 @@ def _show_table(made: Filled) -> None:
     out().print(table(title if made.has_printed else made.title, ["", *made.columns], rows))
 
 
-def show_dry_run(document: Mapping[str, Any], bases: Iterable[str]) -> None:
+def show_dry_run(
+    document: Mapping[str, Any], bases: Iterable[str], notes: Iterable[str] = ()
+) -> None:
     """``bases``: what the expected times are estimated from."""
     _show_choices(document)
     rows = []
@@ -59,6 +61,8 @@ def show_dry_run(document: Mapping[str, Any], bases: Iterable[str]) -> None:
     out().print(table("", columns, rows))
     for basis in dict.fromkeys(bases):
         out().print(f"estimated from {basis}")
+    for note in notes:
+        out().print(f"note: {note}")
 
 
 def _show_choices(document: Mapping[str, Any]) -> None:
