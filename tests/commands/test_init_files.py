@@ -42,7 +42,7 @@ def test_labels_are_read_to_the_end_of_a_long_file(cotrunk, tmp_path):
     tasks = tomllib.loads((tmp_path / "run.toml").read_text())["tasks"]
     assert tasks["answer"]["classes"] == ["no", "perhaps", "yes"]
     assert tasks["answer"]["sparse_labels"]
-    assert tasks["grade"]["range"] == [0, 8]
+    assert tasks["grade"]["range"] == [0, 10]
 
 
 @pytest.mark.slow

@@ -42,9 +42,9 @@ def test_classes_of_all_splits_are_in_the_config_and_the_new_ones_are_named(made
 
 def test_the_range_of_a_score_is_that_of_all_splits(made, tmp_path):
     train = table(tmp_path, "train.csv", [0.5, 1.5, 4.2, 3.1])
-    task, text = made(train, table(tmp_path, "dev.csv", [0.5, 7.5, 4.2]))
-    assert task["range"] == [0, 8]
-    assert "# numbers from 0.5 to 7.5 in dev.csv" in text
+    task, text = made(train, table(tmp_path, "dev.csv", [0.5, 8.5, 4.2]))
+    assert task["range"] == [0, 10]
+    assert "# numbers from 0.5 to 8.5 in dev.csv" in text
 
 
 def test_gaps_in_any_split_are_expected(made, tmp_path):

@@ -1,6 +1,5 @@
 """The kind of a task by the column of its labels."""
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -9,6 +8,14 @@ from cotrunk.kinds.binary import PAIRS
 
 FEW_CLASSES = 3
 """So few whole numbers are classes even if they are written like 2.0."""
+SCALES = (
+    *((0, 1), (0, 4), (0, 5), (0, 10), (0, 100)),
+    *((1, 5), (1, 7), (1, 10)),
+    *((-1, 1), (-2, 2), (-3, 3), (-5, 5)),
+)
+"""Usual scales of scores. Numbers that fit none have no range: later labels may lie outside."""
+COVERED = 0.75
+"""Numbers fit a scale if they lie in it and span so much of it."""
 
 
 class LabelKind(NamedTuple):
@@ -56,11 +63,25 @@ def _kind_of_numbers(column: Column) -> LabelKind:
         why = f"{len(column.values)} different whole numbers, written like {column.spellings[0]}"
         return LabelKind("classes", why, {"classes": list(column.spellings)})
     why = f"numbers from {column.low:g} to {column.high:g}"
-    limits = [math.floor(column.low), math.ceil(column.high)]
-    remark = (
-        "for classes, write these whole numbers without a decimal point" if column.values else ""
-    )
-    return LabelKind("score", why, {"range": limits}, remark)
+    scale = _scale_of(column.low, column.high)
+    remarks = ["for classes, write these whole numbers without a decimal point"]
+    remarks = remarks if column.values else []
+    if scale is None:
+        return LabelKind("score", why, {}, "; ".join([*remarks, "no range: any number is allowed"]))
+    return LabelKind("score", why, {"range": list(scale)}, "; ".join(remarks))
+
+
+def _scale_of(low: float, high: float) -> tuple[int, int] | None:
+    """The narrowest usual scale that the numbers fit; of two, the one that starts nearer to them.
+
+    The labels of a file need not reach the ends of their scale, so these are not the ends.
+    """
+    fitting = [
+        (first, last)
+        for first, last in SCALES
+        if first <= low and high <= last and high - low >= COVERED * (last - first)
+    ]
+    return min(fitting, key=lambda scale: (scale[1] - scale[0], low - scale[0]), default=None)
 
 
 def _are_classes_as_floats(column: Column) -> bool:
