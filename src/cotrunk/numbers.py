@@ -7,6 +7,14 @@ ANY_DIGIT = re.compile("[1-9]")
 # Stricter than float(), which also accepts "1_000", "nan" and the digits of other scripts.
 NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+\s*", re.ASCII)
+CURRENCY = "(?:[$¢£¤¥\u20a0-\u20cf]|EUR|USD|GBP|CHF|JPY|CNY|INR)"
+GROUPED = "[1-9]\\d{0,2}(?:[,.'\u2019 \u00a0\u202f]\\d{3})+"
+AMOUNT = re.compile(
+    rf"\s*[+-]?\s*{CURRENCY}\s*[+-]?(?:{GROUPED}|\d+)(?:[.,]\d+)?\s*"
+    rf"|\s*[+-]?(?:{GROUPED}|\d+)(?:[.,]\d+)?\s*{CURRENCY}\s*"
+    rf"|\s*[+-]?{GROUPED}(?:[.,]\d+)?\s*",
+    re.ASCII,
+)
 LONGEST_NUMBER = 100
 
 
@@ -32,6 +40,13 @@ def number_of(raw: object) -> float | None:
 
 def has_decimal_comma(raw: object) -> bool:
     return isinstance(raw, str) and DECIMAL_COMMA.fullmatch(raw) is not None
+
+
+def is_amount(raw: object) -> bool:
+    """Whether a cell is a number with a currency or thousands separators, such as €1,234.50."""
+    if not isinstance(raw, str) or len(raw) > LONGEST_NUMBER or number_of(raw) is not None:
+        return False
+    return AMOUNT.fullmatch(raw) is not None
 
 
 def _float_of(text: str) -> float | None:

@@ -35,7 +35,7 @@ def test_an_error_names_file_line_column_rule_finding_and_fix(tmp_path):
     path = write(tmp_path, "sts-train.csv", TAB_PAIRS + good + "2\tb\tx\ty\t7.5\n" + good)
     assert refusal(CLOSE, pair(path)) == (
         f"{path}:3:5 (similarity): a score must lie in 0..5; found '7.5'; "
-        "correct the cell or set skip_bad_rows = true",
+        "correct the cell or tasks.close.range, or set skip_bad_rows = true",
     )
 
 

@@ -145,10 +145,14 @@ OTHER_LABELS = re.compile(
     r"; (check the label column, or )?(set (classes|range|kind) = |say which label is ).*"
 )
 """Fixes that change the config, which a trained run cannot do."""
+SET_RANGE = re.compile(r"; set range = \[[^]]*\]$")
+LIMIT = re.compile(r"(; correct the cells?) or (tasks\.\S+?\.range)(?=$|,? or set )(,?)")
 SKIPPING = f"give {spelled(command='--skip-bad-rows', python='skip_bad_rows=True')}"
 
 
 def _with_options(line: str) -> str:
+    line = LIMIT.sub(r"\1 (the limits are \2 in the run's config)", line)
+    line = SET_RANGE.sub("; check the label column, or the task's range in the run's config", line)
     line = OF_TRAINING.sub("", OTHER_LABELS.sub("; check the label column", line))
     for setting in ("sparse_labels = true or skip_bad_rows", "skip_bad_rows", "sparse_labels"):
         line = line.replace(f"set {setting} = true", SKIPPING)

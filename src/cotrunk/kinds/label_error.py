@@ -2,11 +2,15 @@
 
 
 class LabelError(ValueError):
-    """A wrong label with a fix of its own, instead of the usual one."""
+    """A wrong label with a fix of its own, instead of the usual one.
 
-    def __init__(self, reason: str, *, fix: str = "") -> None:
+    ``limited_by``: the key of the task that the label does not fit, such as ``range``.
+    """
+
+    def __init__(self, reason: str, *, fix: str = "", limited_by: str = "") -> None:
         super().__init__(reason)
         self.fix = fix
+        self.limited_by = limited_by
 
 
 class WordError(LabelError):

@@ -16,7 +16,7 @@ from cotrunk.kinds.kind import Kind, Loss
 from cotrunk.kinds.label_error import LabelError
 from cotrunk.kinds.metrics import MEAN_ABSOLUTE_ERROR, PEARSON, RMSE, SPEARMAN, Metric
 from cotrunk.kinds.outcomes import DrawnAs
-from cotrunk.numbers import has_decimal_comma, number_of
+from cotrunk.numbers import has_decimal_comma, is_amount, number_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -89,13 +89,17 @@ class Scores(Kind):
         if has_decimal_comma(raw):
             reason = f"a number must have a decimal point; found {shown(raw)}"
             raise LabelError(reason, fix="write it with a point, and without commas")
+        if is_amount(raw):
+            reason = f"a number must be plain; found {shown(raw)}"
+            raise LabelError(reason, fix="write it without signs or separators, as in 1234.50")
         if value is None or not math.isfinite(value):
             raise ValueError(
                 f"a score must be a finite number that a float can hold; found {shown(raw)}"
             )
         if self.range and not self.range[0] <= value <= self.range[1]:
             low, high = self.range
-            raise ValueError(f"a score must lie in {low:g}..{high:g}; found {shown(raw)}")
+            reason = f"a score must lie in {low:g}..{high:g}; found {shown(raw)}"
+            raise LabelError(reason, limited_by="range")
         return (value,)
 
     def no_label_fits(self, held: Sequence[object]) -> tuple[str, str] | None:

@@ -12,7 +12,7 @@ from cotrunk.data.guess.dates import is_date
 from cotrunk.data.guess.lists import PYTHON_LIST, json_lists
 from cotrunk.data.guess.markers import without_markers
 from cotrunk.data.guess.schemes import scheme_of
-from cotrunk.numbers import has_decimal_comma, number_of
+from cotrunk.numbers import has_decimal_comma, is_amount, number_of
 
 MOST_CLASSES, MOST_NUMBERED = 200, 20
 """The most distinct values, and the most distinct whole numbers, that can be classes."""
@@ -36,6 +36,7 @@ Role = Literal[
     "words",
     "number",
     "decimal commas",
+    "amounts",
     "category",
     "set",
     "id",
@@ -125,6 +126,10 @@ def _described(name: str, cells: Sequence[Any], filled: Sequence[Any]) -> Column
     if all(number is not None for number in numbers):
         found = _of_numbers(name, written, [number for number in numbers if number is not None])
         return replace(found, spellings=_spellings(filled) if found.values else ())
+    if all(number_of(cell) is not None or is_amount(cell) for cell in filled):
+        found = _of_texts(name, written)  # few different amounts are classes
+        if found.role == "id":
+            return Column(name, "amounts", len(written), len(set(written)))
     if all(number_of(cell) is not None or has_decimal_comma(cell) for cell in filled):
         return Column(name, "decimal commas", len(written), len(set(written)))
     if all(map(is_date, written)):

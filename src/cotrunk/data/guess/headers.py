@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from cotrunk.data.guess.columns import FEW_WORDS, Column, word_count
 from cotrunk.data.guess.dates import is_date
 from cotrunk.errors import UserError, shown
-from cotrunk.numbers import has_decimal_comma, number_of
+from cotrunk.numbers import has_decimal_comma, is_amount, number_of
 
 
 def refuse_data_as_header(columns: Sequence[Column], *, place: str) -> None:
@@ -35,6 +35,8 @@ def _looks_like_data(column: Column) -> bool | None:
         return number_of(name) is not None or None
     if column.role == "decimal commas":
         return has_decimal_comma(name) or number_of(name) is not None or None
+    if column.role == "amounts":
+        return is_amount(name) or number_of(name) is not None or None
     if column.role == "date":
         return is_date(name) or None
     parts = name.split(column.separator) if column.separator else [name]

@@ -16,9 +16,8 @@ BY_HAND = "write the task by hand: " + spelled(
 
 def left_out(seen: FileSummary) -> list[str]:
     """Columns that cannot be used as they are, with the fix."""
-    return [
-        found for found in (_decimal_commas(seen), _python_lists(seen), _objects(seen)) if found
-    ]
+    each = (_decimal_commas(seen), _amounts(seen), _python_lists(seen), _objects(seen))
+    return [found for found in each if found]
 
 
 def refuse_without_task(seen: FileSummary) -> None:
@@ -27,8 +26,9 @@ def refuse_without_task(seen: FileSummary) -> None:
     for found in (_objects(seen), _python_lists(seen)):
         if found:
             raise UserError(f"{place}: {found}")
-    if commas := _decimal_commas(seen):
-        raise UserError(f"{place}: no column can be read as a label; found {commas}")
+    for found in (_decimal_commas(seen), _amounts(seen)):
+        if found:
+            raise UserError(f"{place}: no column can be read as a label; found {found}")
     if _may_have_too_few_rows(seen):
         raise UserError(
             f"{place}: has only {plural(seen.rows, 'row')}, too few to tell labels from names "
@@ -79,6 +79,15 @@ def _decimal_commas(seen: FileSummary) -> str:
     )
 
 
+def _amounts(seen: FileSummary) -> str:
+    if not (names := _names(seen, "amounts")):
+        return ""
+    return (
+        f"numbers with currency signs or thousands separators in column {listed(names)}; "
+        "write them as plain numbers, 1234.50"
+    )
+
+
 def _described(column: Column) -> str:
     if column.role in ("number", "category") and column.distinct == 1:
         return f"always the same {'number' if column.role == 'number' else 'value'}"
@@ -91,6 +100,7 @@ def _described(column: Column) -> str:
         "empty": "empty",
         "number": f"{column.distinct:,} different numbers",
         "decimal commas": "numbers with decimal commas",
+        "amounts": "numbers with currency signs or thousands separators",
         "category": f"{column.distinct:,} different values",
         "object": "objects",
         "objects": "lists of objects, whose texts should be at the top level of each row",

@@ -60,6 +60,8 @@ def findings_of(
                 row = line + fault.word - 1
             if isinstance(fault, LabelError) and fault.fix:
                 fix = fault.fix
+            elif isinstance(fault, LabelError) and fault.limited_by:
+                fix = f"correct the cell or tasks.{task.name}.{fault.limited_by}"
             elif task.labels.lists_classes:
                 fix = "correct the cell or the task's classes"
         if reason:
