@@ -74,8 +74,8 @@ def test_ids_that_start_again_in_each_split_are_still_ids(made, tmp_path):
     for split in ("train", "dev"):
         rows = [[n, f"{sentence()} {n}", "ab"[n % 2]] for n in range(40)]
         write_csv(tmp_path / f"{split}.csv", ["nr", "text", "label"], rows)
-    _, text = made("train.csv", "dev.csv")
-    assert '# id = "nr"' in text
+    task, _ = made("train.csv", "dev.csv")
+    assert task["id"] == "nr"
 
 
 def test_tags_that_only_dev_has_are_in_the_config(made, tmp_path):

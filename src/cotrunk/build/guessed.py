@@ -97,8 +97,9 @@ def _task(task: GuessedTask, folder: Path) -> list[str]:
     width = max((len(f"{key} = {_toml(keys[key])}") for key in commented), default=0)
     column = max(COMMENT_COLUMN, width + 2)  # comments of a block are below each other
     lines = [_line(key, value, comments.get(key, ""), column) for key, value in keys.items()]
-    if task.id:  # optional, because files to predict may lack it
-        lines.append("# " + _line("id", task.id, "names rows in predictions, instead of numbers"))
+    if task.id:
+        line = _line("id", task.id, "names rows in predictions, instead of numbers", column)
+        lines.append(line if task.id_is_certain else f"# {line}")
     return [*seen, f"[tasks.{task.name}]", *lines]
 
 

@@ -69,6 +69,8 @@ def reading_of(
                 here = _source_for(usual, file, skip_bad_rows=skip_bad_rows)
                 with here.open(_needed(here)) as table:
                     columns[file.called] = table.columns
+                if here.id not in columns[file.called]:
+                    here = replace(here, id=None)
                 if set(_needed(here)) <= set(table.columns):
                     mine[name] = here
                 elif any(map(is_undecoded, table.columns)):

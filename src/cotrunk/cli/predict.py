@@ -58,6 +58,7 @@ def predict(arguments: Namespace) -> Document:
     with as_file(arguments.file) as path, naming_the_option():
         sources = _sources(arguments, model, path)
         names = _usable_tasks(arguments, answering_tasks(arguments, model), sources)
+        sources = _with_ids_of_file(sources, names)
         unanswered = _unanswered(sources)
         tasks = [model.network.tasks[name] for name in names]
         targets = _targets(arguments, tasks, model)
@@ -199,6 +200,19 @@ def _usable_tasks(
         each = ", ".join(f"{name} ({_quoted(missing)})" for name, missing in skipped.items())
         say(f"note: tasks are skipped, because {place} lacks their columns: {each}")
     return usable
+
+
+def _with_ids_of_file(sources: dict[str, Source], names: Sequence[str]) -> dict[str, Source]:
+    """The file's rows get the ids that a task knows; a file without them, the usual ones."""
+    known = list(dict.fromkeys(sources[name].id for name in names))
+    found = {name: columns_in(sources[name]) for name in names if sources[name].id}
+    absent = {name: str(sources[name].id) for name in found if sources[name].id not in found[name]}
+    instead = {name: next((i for i in known if i in found[name]), None) for name in absent}
+    for name in [name for name in absent if instead[name] is None][:1]:
+        usual = "their column id" if "id" in found[name] else "their numbers"
+        place = sources[name].place
+        say(f"note: {place} has {_no_columns([absent[name]])}; its rows are named by {usual}")
+    return sources | {name: replace(sources[name], id=instead[name]) for name in absent}
 
 
 READ_AS_CSV = (

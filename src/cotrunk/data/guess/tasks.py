@@ -8,11 +8,11 @@ from types import MappingProxyType
 
 from cotrunk.data.guess.columns import Column
 from cotrunk.data.guess.connected import note_on_shared_texts
+from cotrunk.data.guess.ids import id_of, identifies_all_rows
 from cotrunk.data.guess.label_kinds import LabelKind, kind_of, listed
 from cotrunk.data.guess.names import task_name
 from cotrunk.data.guess.other_splits import OtherSplits, common_encoding, with_other_splits
 from cotrunk.data.guess.refusals import (
-    IDS,
     left_out,
     refuse_objects_without_text,
     refuse_without_task,
@@ -45,7 +45,7 @@ class GuessedTask:
     ``skipped`` says which rows are bad and how many, as in "2 rows that cannot be read".
 
     ``dev`` and ``test`` are files, or shares of ``train``. ``columns`` names the columns of a
-    CoNLL file, if the default names do not fit.
+    CoNLL file, if the default names do not fit. ``id_is_certain``: the ``id`` names every row.
     """
 
     name: str
@@ -60,6 +60,7 @@ class GuessedTask:
     has_gaps: bool = False
     skipped: tuple[str, ...] = ()
     id: str | None = None
+    id_is_certain: bool = False
     encoding: str = UTF8
     columns: tuple[str, ...] = ()
 
@@ -146,7 +147,15 @@ def _tasks_of(splits: Mapping[str, Path]) -> list[GuessedTask]:
         refuse_without_task(seen)
     refuse_objects_without_text(seen)
     notes = [f"left out: {what}" for what in left_out(seen)]
-    return [replace(task, why=(*task.why, *notes)) for task in found]
+    certain = {
+        name: identifies_all_rows(name, splits.values(), seen.encoding)
+        for name in {task.id for task in found}
+        if name is not None
+    }
+    return [
+        replace(task, why=(*task.why, *notes), id_is_certain=certain.get(task.id or "", False))
+        for task in found
+    ]
 
 
 def _tagging(table: _Table) -> Iterator[GuessedTask]:
@@ -266,7 +275,7 @@ def _task(
         options=kind.options,
         has_gaps=label.empty > 0 and not KINDS[kind.kind].missing_is_unlabelled,
         skipped=skipped,
-        id=_id_of(table.train, names),
+        id=id_of(table.train, names),
         encoding=table.seen.encoding,
     )
 
@@ -302,13 +311,6 @@ def _bad_rows(seen: FileSummary, label: Column, texts: Sequence[Column]) -> Iter
             yield f"{plural(text.empty, 'row')} with nothing in {shown(text.name)}"
     if seen.bad:
         yield f"{plural(seen.bad, 'row')} that cannot be read"
-
-
-def _id_of(seen: FileSummary, texts: Sequence[str]) -> str | None:
-    """The column with ids of rows; None if there is none, or if it is called id, the default."""
-    ids = [c.name for c in seen.columns if c.role in IDS and c.distinct == seen.rows]
-    names = [name for name in ids if name and name not in texts]
-    return None if "id" in (column.name for column in seen.columns) else next(iter(names), None)
 
 
 def _with_own_names(tasks: Sequence[GuessedTask]) -> list[GuessedTask]:

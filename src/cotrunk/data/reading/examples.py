@@ -115,7 +115,6 @@ class Rows:
         labels, sparse, part = self.task.labels, self.source.sparse_labels, self.source.part
         known, words, any_text = _KnownLabels(labels), labels.reads_words, labels.takes_any_text
         target: tuple[float, ...] | None = None
-        may_lack_id = self.source.sparse_texts and self.source.id is None
         refused, skips = Refusal(table.place), self.source.skip_bad_rows
         number = usable = in_part = fitting = 0
         for number, (line, cells) in enumerate(table.select(columns.names), 1):
@@ -132,7 +131,7 @@ class Rows:
                     written = as_words if words else as_text
                     cells = (*map(written, cells[:texts]), *cells[texts:])
                 name = cells[texts] if has_id else str(number)
-                if name is None and may_lack_id:
+                if name is None and self.source.sparse_texts:
                     name = str(number)
                 if type(name) is int:
                     name = str(name)
