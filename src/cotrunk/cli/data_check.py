@@ -49,7 +49,9 @@ def data_check(arguments: Namespace) -> Document:
             ]
 
         with errors.gathered():
-            document["tasks"][task.name] = asdict(check(task, mine, lengths))["splits"]
+            own = splits.by_task.get(task.name) if splits else None
+            report = check(task, mine, lengths, cut=own.left_out if own else 0)
+            document["tasks"][task.name] = asdict(report)["splits"]
     errors.refuse()
     if not arguments.json:
         for task in tasks:

@@ -230,10 +230,12 @@ def show_demo(runs: Sequence[Document]) -> None:
 def show_check(task: Task, splits: Document) -> None:
     for split, report in splits.items():
         lengths = "  ".join(f"{name} {value}" for name, value in report["lengths"].items())
+        held = report["held_out_by_others"]
         rows = [
             ["rows", f"{report['rows']:,}"],
             ["bad rows skipped", f"{report['dropped']:,}"],
             ["rows without a label", f"{report['unlabelled']:,}"],
+            *([["held out by other tasks", f"{held:,}"]] if held else []),
             ["tokens", lengths],
             ["duplicate rows", f"{report['duplicate_rows']:,}"],
             ["texts with conflicting labels", f"{report['conflicting_texts']:,}"],

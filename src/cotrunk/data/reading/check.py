@@ -2,7 +2,7 @@
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 
 import numpy as np
@@ -27,13 +27,15 @@ class SplitReport:
 
     ``duplicate_rows`` repeat an earlier row, ``conflicting_texts`` occur with different labels, and
     ``rows_in_train`` have the texts of a train row (None: there is no train split). Bad rows and
-    rows without a label of a file that is divided into splits count in ``train`` only.
+    rows without a label of a file that is divided into splits count in ``train`` only, and so do
+    ``held_out_by_others``: rows in no split, because another task holds out a text of theirs.
     """
 
     rows: int
     dropped: int
     dropped_messages: tuple[str, ...]
     unlabelled: int
+    held_out_by_others: int
     labels: dict[str, int]
     mean: float | None
     sd: float | None
@@ -55,25 +57,43 @@ def check(
     task: Task,
     splits: Mapping[str, Source | Sequence[Source]],
     lengths: Lengths | None = None,
+    *,
+    cut: int = 0,
 ) -> TaskReport:
     """Reads every split once; ``lengths`` counts the tokens of rows (default: their words).
 
+    ``cut``: the rows that the task itself has in no split, as a cut goes through them.
     Bad rows of all splits are reported together.
     """
     reports: dict[str, SplitReport] = {}
     errors = Errors()
     train: NDArray[np.uint64] | None = None
+    read: dict[str, list[Rows]] = {}
     for split in sorted(splits, key=lambda name: name != TRAIN):
         files = splits[split]
         files = [files] if isinstance(files, Source) else files
-        rows = [Rows(task, source) for source in files]
+        rows = read[split] = [Rows(task, source) for source in files]
         with errors.gathered():
             columns = _read(rows, lengths or _words, train)
             reports[split] = _report(rows, columns, compared=train is not None)
             if split == TRAIN:
                 train = np.unique(columns.texts)
     errors.refuse()
+    if TRAIN in reports:
+        held = _in_no_split(read) - cut
+        reports[TRAIN] = replace(reports[TRAIN], held_out_by_others=held)
     return TaskReport(task.name, {split: reports[split] for split in splits})
+
+
+def _in_no_split(read: Mapping[str, Sequence[Rows]]) -> int:
+    """The rows of training files that are neither in train nor in a split that is a share of it."""
+    placed = [
+        rows.in_part
+        for split, files in read.items()
+        for rows in files
+        if split == TRAIN or rows.source.part is not None
+    ]
+    return sum(rows.usable for rows in read[TRAIN]) - sum(placed)
 
 
 @dataclass(frozen=True)
@@ -135,6 +155,7 @@ def _report(files: Sequence[Rows], columns: _Columns, *, compared: bool) -> Spli
         dropped=sum(rows.dropped_count for rows in own),
         dropped_messages=tuple(line for rows in own for line in rows.dropped),
         unlabelled=sum(rows.unlabelled for rows in own),
+        held_out_by_others=0,
         labels=labels.histogram(columns.targets) if labelled else {},
         mean=moments.get("mean"),
         sd=moments.get("sd"),

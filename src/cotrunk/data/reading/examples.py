@@ -91,6 +91,7 @@ class Rows:
         self.dropped: list[str] = []
         self.dropped_count = 0
         self.unlabelled = 0
+        self.usable = self.in_part = 0
         self._share: Callable[[], float] = lambda: 0.0
 
     @property
@@ -150,6 +151,7 @@ class Rows:
             self.dropped_count += skips
             for finding in findings_of(self.task, table, columns, line, cells):
                 refused.add(finding)
+        self.usable, self.in_part = usable, in_part
         self._explain(refused, fitting)
         self._conclude(table.place, refused, rows=number, usable=usable, in_part=in_part)
 
