@@ -5,6 +5,7 @@ from made_up import made_up_run, seeds_of
 from numpy.testing import assert_allclose
 from scipy.stats import ttest_ind
 
+from cotrunk.kinds.intervals import t_quantile
 from cotrunk.study.claims import judge, sentence
 from cotrunk.study.contrasts import Contrast, estimate
 from cotrunk.study.definition import Claim
@@ -150,6 +151,22 @@ def test_a_score_is_widened_by_its_few_degrees_of_freedom():
     assert found.freedom < 10
     wider = found.widened(5)
     assert (wider.high - wider.low) / (found.high - found.low) > 1.5  # a normal one: 1.31
+
+
+def test_an_interval_that_the_scale_limits_is_widened_as_if_it_were_not_limited():
+    accuracies = {"low": [0.0, 0.25, 0.5], "high": [0.65, 0.7, 0.75]}
+    groups = {
+        name: [made_up_run({"a": value}, seed) for seed, value in enumerate(values)]
+        for name, values in accuracies.items()
+    }
+    found = estimate(Contrast.of("low", "high"), "a", groups, {})
+    assert found.low == -1
+    assert found.value - (found.high - found.value) < -1
+    wider = found.widened(2)
+    stricter = t_quantile(0.975, found.freedom) / t_quantile(0.95, found.freedom)
+    assert wider.low == -1
+    assert wider.high == pytest.approx(found.value + stricter * (found.high - found.value))
+    assert found.widened(10).high == 1
 
 
 def test_seeds_that_do_not_differ_are_not_called_too_few():

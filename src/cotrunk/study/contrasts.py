@@ -67,7 +67,8 @@ class Contrast:
 class Estimate:
     """A number with its 95 % interval; ``seeds``: how many on each side.
 
-    ``freedom``: degrees of freedom of the t distribution behind the interval.
+    ``freedom``: degrees of freedom of the t distribution behind the interval; ``half_width``: half
+    of the interval before its bounds were limited to ``largest``, of logarithms for a ratio.
     ``missing``: why it has no interval.
     """
 
@@ -77,6 +78,8 @@ class Estimate:
     p: float | None
     seeds: tuple[int, int]
     freedom: float = math.inf
+    half_width: float = 0.0
+    largest: float = math.inf
     missing: str = ""
     is_ratio: bool = False
 
@@ -86,9 +89,9 @@ class Estimate:
             return self
         factor = t_quantile(1 - ALPHA / of, self.freedom) / t_quantile(1 - ALPHA, self.freedom)
         to, back = (math.log, math.exp) if self.is_ratio else (float, float)
-        value, low, high = to(self.value), to(self.low), to(self.high)
-        low, high = value - factor * (value - low), value + factor * (high - value)
-        return replace(self, low=back(low), high=back(high))
+        value, half = to(self.value), factor * self.half_width
+        low, high = max(-self.largest, value - half), min(self.largest, value + half)
+        return replace(self, low=back(low), high=back(high), half_width=half)
 
     def __str__(self) -> str:
         value, low, high = (self._spelled(x) for x in (self.value, self.low, self.high))
@@ -149,7 +152,16 @@ def _of_scores(contrast: Contrast, on: str, groups: Groups) -> Estimate:
     if single:  # the rows alone say nothing about another seed
         return Estimate(found.difference, math.nan, math.nan, None, (1, 1), missing=ONE_SEED)
     seeds = (len(ones), len(others))
-    return Estimate(found.difference, found.low, found.high, found.p, seeds, found.freedom)
+    return Estimate(
+        found.difference,
+        found.low,
+        found.high,
+        found.p,
+        seeds,
+        found.freedom,
+        found.half_width,
+        found.largest,
+    )
 
 
 def _of_numbers(contrast: Contrast, on: str, groups: Groups, as_ratio: bool) -> Estimate:
@@ -176,9 +188,10 @@ def _of_numbers(contrast: Contrast, on: str, groups: Groups, as_ratio: bool) -> 
         )
     test = ttest_ind(ones, others, equal_var=False)
     interval = test.confidence_interval(0.95)
+    half = float(interval.high - interval.low) / 2
     low, high = sorted((back(float(interval.low)), back(float(interval.high))))
     p, freedom = float(test.pvalue), float(test.df)
-    return Estimate(back(value), low, high, p, seeds, freedom, is_ratio=as_ratio)
+    return Estimate(back(value), low, high, p, seeds, freedom, half, is_ratio=as_ratio)
 
 
 def _exact(contrast: Contrast, values: Mapping[str, float], on: str, as_ratio: bool) -> Estimate:

@@ -36,7 +36,8 @@ class Difference:
     no values that are impossible on the scale of the scores.
     ``inner_low`` and ``inner_high`` bound the 90 % interval: if it is inside a margin, both
     one-sided tests against the margin reject at 5 %. ``freedom``: degrees of freedom of the t
-    distribution behind the intervals, infinite for a normal one.
+    distribution behind the intervals, infinite for a normal one. ``half_width``: half of the 95 %
+    interval before its bounds were limited to ``largest``; NaN if it is not around the difference.
     """
 
     difference: float
@@ -46,6 +47,8 @@ class Difference:
     inner_low: float
     inner_high: float
     freedom: float = math.inf
+    half_width: float = math.nan
+    largest: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -142,7 +145,8 @@ def _of_estimate(difference: float, variance: Estimated, largest: float) -> Diff
         return max(-largest, difference - half), min(largest, difference + half)
 
     outer, inner, p = bounds(CONFIDENCE), bounds(INNER_CONFIDENCE), variance.p(difference)
-    return Difference(difference, *outer, p, *inner, variance.freedom)
+    half = variance.half_width(CONFIDENCE)
+    return Difference(difference, *outer, p, *inner, variance.freedom, half, largest)
 
 
 def _of_hits(one_N: np.ndarray, other_N: np.ndarray) -> Difference:
