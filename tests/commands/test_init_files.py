@@ -136,7 +136,7 @@ def test_a_file_in_another_script_is_refused_with_the_way_to_convert_it(cotrunk,
 
 def test_a_share_that_cannot_be_reached_is_said_before_training(cotrunk, tmp_path):
     texts = [f"{sentence()} number {n}" for n in range(80)]
-    rows = [[texts[n], texts[n + 1], n % 2] for n in range(60)]  # each shares a text with the next
+    rows = [[texts[n], texts[79], n % 2] for n in range(60)]  # all share a text
     rows += [[texts[n], texts[n + 1], n % 2] for n in range(62, 78, 2)]
     file = write_csv(tmp_path / "star.csv", ["a", "b", "same"], rows)
     assert cotrunk("init", file, "-o", tmp_path / "run.toml").code == 0

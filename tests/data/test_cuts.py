@@ -6,9 +6,16 @@ import numpy as np
 import pytest
 
 from cotrunk.data.reading.cuts import cut_off
-from cotrunk.data.reading.splits import HeldOut, Part, Share, Splits, hold_out, splits_of
+from cotrunk.data.reading.splits import (
+    HeldOut,
+    Indivisible,
+    Part,
+    Share,
+    Splits,
+    hold_out,
+    splits_of,
+)
 from cotrunk.data.reading.splits import split_arrays as arrays_of
-from cotrunk.errors import UserError
 from cotrunk.kinds.classes import Classes
 
 KIND = Classes(classes=2)
@@ -75,12 +82,51 @@ def test_few_rows_of_a_chain_cross_the_cut():
     assert cut.crossing <= 2
 
 
-def test_rows_that_all_have_one_text_are_refused_with_their_count():
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_a_few_loose_rows_do_not_replace_the_cut_of_connected_ones(split):
+    loose = [((f"loose {n}", f"alone {n}"), (float(n % 2),)) for n in range(3)]
+    rows = [*pairs(600, 200), *loose]
+    held = hold(rows, **{"dev": 0.0, split: 0.1})
+    counts = Counter(held.split_of(texts) for texts, _ in rows)
+    assert counts[split] == pytest.approx(60, abs=6)
+    assert counts["train"] > 300
+    assert held.left_out == counts[None]
+    assert {held.split_of(texts) for texts, _ in loose} == {split}
+    sides = sides_of(held, rows)
+    assert sides[split].isdisjoint(sides["train"])
+
+
+def test_no_row_is_cut_off_if_whole_groups_give_half_of_a_share():
+    loose = [((f"loose {n}", f"alone {n}"), (float(n % 2),)) for n in range(32)]
+    rows = [*pairs(600, 200), *loose]
+    held = hold(rows)
+    assert held.left_out == 0
+    assert sum(held.split_of(texts) == "dev" for texts, _ in rows) == 32
+
+
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_rows_that_all_have_one_text_are_refused_with_their_count(split):
     rows = [((f"q{n}", "always the same"), (float(n % 2),)) for n in range(50)]
-    with pytest.raises(UserError, match="50 of 50 rows are connected by shared texts") as caught:
-        hold(rows)
-    (line,) = caught.value.lines
-    assert "name a file of dev rows" in line
+    with pytest.raises(Indivisible, match="50 of 50 rows are connected by shared texts") as caught:
+        hold(rows, **{"dev": 0.0, split: 0.1})
+    assert caught.value.split == split
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_cut_skips_texts_that_bring_in_far_too_many_rows(seed):
+    drawn = np.random.default_rng(seed)
+    often = 1 / np.arange(1, 101) ** 1.2
+    rows = [tuple(drawn.choice(100, 2, False, often / often.sum()).tolist()) for _ in range(200)]
+    cut = cut_off(rows, needed=20, seed=0)
+    assert 20 <= cut.inside <= 22
+    assert 200 - cut.inside - cut.crossing > 80
+
+
+def test_a_cut_may_have_too_many_rows_if_there_is_no_other():
+    hub = [(text, side) for text in range(20) for side in (100, 101)]
+    assert cut_off([*hub, *[(n, n + 1) for n in range(200, 300)]], needed=2, seed=0)
+    single = [(1,)] * 30 + [(2,)] * 40
+    assert cut_off(single, needed=10, seed=0).inside in (30, 40)
 
 
 def test_a_text_that_a_task_has_in_test_is_in_no_dev_split():

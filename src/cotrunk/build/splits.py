@@ -9,13 +9,13 @@ from pathlib import Path
 from cotrunk.build.sources import existing_sources, share_of
 from cotrunk.config.settings import Settings
 from cotrunk.data.reading.examples import Rows, Source
-from cotrunk.data.reading.splits import HeldOut, Share, Splits, Text, hold_out
+from cotrunk.data.reading.splits import HeldOut, Indivisible, Share, Splits, Text, hold_out
 from cotrunk.data.tokens.digests import file_digest
 from cotrunk.data.tokens.store import read_note, write_note
-from cotrunk.errors import Errors
+from cotrunk.errors import Errors, UserError
 from cotrunk.kinds.task import Task
 
-FORMAT = 3
+FORMAT = 4
 
 
 def splits_by(settings: Settings, tasks: Sequence[Task], base: Path) -> Splits | None:
@@ -44,7 +44,12 @@ def _held_out_by(settings: Settings, task: Task, files: tuple[Source, ...]) -> H
     name = _identity(settings, task, files)
     if (known := _cached(name)) is not None:
         return known
-    held = hold_out(_share(settings, task, files), seed=settings.train.split_seed)
+    try:
+        held = hold_out(_share(settings, task, files), seed=settings.train.split_seed)
+    except Indivisible as error:
+        share = share_of(settings.tasks[task.name], error.split)
+        place = f"tasks.{task.name}.{error.split} = {share:g}"
+        raise UserError(f"{place}: {error}; name a file of {error.split} rows") from None
     write_note("splits", name, [sorted(held.dev), sorted(held.test), held.left_out])
     return held
 

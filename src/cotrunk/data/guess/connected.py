@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cotrunk.data.guess.summary import label_cells
-from cotrunk.data.reading.splits import Share, hold_out
+from cotrunk.data.reading.splits import Indivisible, Share, hold_out
 from cotrunk.errors import UserError, plural
 
 
@@ -22,9 +22,8 @@ def note_on_shared_texts(
     rows = [(pair, (0.0,)) for pair in pairs]
     try:
         held = hold_out(Share("task", share, 0.0, rows, lambda all_: [0] * len(all_)), seed=0)
-    except UserError as error:
-        (line,) = error.lines
-        raise UserError(f"{path}: {line.partition(': ')[2]}") from None
+    except Indivisible as error:
+        raise UserError(f"{path}: {error}; name a file of {error.split} rows") from None
     splits = Counter(held.split_of(pair) for pair in pairs)
     if not (left_out := splits[None]):
         return []

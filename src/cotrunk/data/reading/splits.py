@@ -18,7 +18,7 @@ from typing import Literal
 from cotrunk import late_numpy as np
 from cotrunk.data.reading.cuts import Row, cut_off
 from cotrunk.data.reading.text_hash import folded, text_hash
-from cotrunk.errors import UserError, plural
+from cotrunk.errors import plural
 
 Split = Literal["train", "dev", "test"]
 Text = str | tuple[str, ...]
@@ -106,6 +106,15 @@ class Share:
     strata: Callable[[Sequence[tuple[float, ...]]], Sequence[int]]
 
 
+class Indivisible(Exception):
+    """No rows can be held out for ``split``, because shared texts connect too many of them."""
+
+    def __init__(self, split: Split, connected: int, rows: int) -> None:
+        found = f"{connected:,} of {plural(rows, 'row')} are connected by shared texts"
+        super().__init__(f"{found}, and no part of them can be held out as {split} rows")
+        self.split: Split = split
+
+
 def fingerprint(text: Text) -> int:
     """A hash of a text that ignores case and blanks, but not those inside a word of a list."""
     return text_hash(folded(text) if isinstance(text, str) else " ".join(text).casefold())
@@ -120,8 +129,10 @@ def hold_out(share: Share, *, seed: int) -> HeldOut:
     """Choose texts so that each stratum of the task gets its share of dev and test rows.
 
     Groups of rows that are connected by texts are visited in an order that depends only on their
-    content and ``seed``; a group goes where at least half of its rows are still needed. If no group
-    is small enough, texts are held out and the rows that connect them with others are in no split.
+    content and ``seed``; a group goes where at least half of its rows are still needed. If a split
+    gets less than half of its rows in this way, texts are held out for the others, and the rows
+    that connect them with the rest are in no split. Such a cut follows the texts alone: it is not
+    stratified, and can have more rows than needed. ``Indivisible`` if a split has no rows at all.
     """
     groups = _Groups()
     targets, rows = [], list[Row]()
@@ -134,15 +145,18 @@ def hold_out(share: Share, *, seed: int) -> HeldOut:
     asked = {split: int(sum(needs[split].values())) for split in HELD}
     found, left_out = _whole_groups(groups, rows, strata, needs, seed), 0
     for split in HELD:
-        if asked[split] and not found[split]:
-            held = HeldOut(dev=frozenset(found["dev"]), test=frozenset(found["test"]))
-            left = [row for row in rows if held.split_of_row(row) == "train"]
-            if cut := cut_off(left, needed=asked[split], seed=seed):
-                others = {mark for row in rows for mark in row} - cut.texts
-                found[split] = {*cut.texts, *(beyond(split, mark) for mark in others)}
-                left_out += cut.crossing
-            elif split == "dev":
-                raise UserError(_cannot_be_cut(share, groups, rows))
+        whole = sum(row[0] in found[split] for row in rows)
+        if 2 * whole >= asked[split]:
+            continue
+        held = HeldOut(dev=frozenset(found["dev"]), test=frozenset(found["test"]))
+        left = [row for row in rows if held.split_of_row(row) == "train"]
+        if cut := cut_off(left, needed=asked[split] - whole, seed=seed):
+            found[split] |= cut.texts
+            others = {mark for row in rows for mark in row} - found[split]
+            found[split] |= {beyond(split, mark) for mark in others}
+            left_out += cut.crossing
+        elif not whole:
+            raise Indivisible(split, groups.most_connected(rows), len(rows))
     return HeldOut(frozenset(found["dev"]), frozenset(found["test"]), left_out)
 
 
@@ -176,14 +190,6 @@ def _whole_groups(
                 found[split] |= members[group].texts
                 break
     return found
-
-
-def _cannot_be_cut(share: Share, groups: _Groups, rows: Sequence[Row]) -> str:
-    largest = max(Counter(groups.root(row[0]) for row in rows).values())
-    return (
-        f"tasks.{share.task}.dev = {share.dev:g}: {largest:,} of {plural(len(rows), 'row')} are "
-        "connected by shared texts, and no part of them can be held out; name a file of dev rows"
-    )
 
 
 def _is_needed(counts: Mapping[int, int], need: dict[int, float]) -> bool:
@@ -222,6 +228,10 @@ class _Groups:
             parent[mark] = parent[parent[mark]]
             mark = parent[mark]
         return mark
+
+    def most_connected(self, rows: Iterable[Row]) -> int:
+        """How many rows the largest group has."""
+        return max(Counter(self.root(row[0]) for row in rows).values())
 
     def members(self, rows: Iterable[int]) -> dict[int, _Members]:
         """By root: the marks of rows, and all texts. The root is the smallest fingerprint."""
