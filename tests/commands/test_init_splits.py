@@ -47,6 +47,15 @@ def test_the_range_of_a_score_is_that_of_all_splits(made, tmp_path):
     assert "# numbers from 0.5 to 8.5 in dev.csv" in text
 
 
+def test_a_split_without_numbers_is_left_out_of_a_score(made, tmp_path):
+    scores = [1.5 + n / 60 * 5 for n in range(60)]
+    files = [table(tmp_path, "train.csv", scores), table(tmp_path, "dev.csv", ["low", "high"])]
+    task, text = made(*files, table(tmp_path, "test.csv", [2.5, 7.5]))
+    assert (task["kind"], task["dev"]) == ("score", 0.1)
+    assert "# dev.csv has labels that are not numbers, such as 'low': left out" in text
+    assert "# numbers from 2.5 to 7.5 in test.csv" in text
+
+
 def test_gaps_in_any_split_are_expected(made, tmp_path):
     task, text = made(
         table(tmp_path, "train.csv", "ab"), table(tmp_path, "dev.csv", ["a", "", "b"])
@@ -130,15 +139,34 @@ def test_pairs_of_few_questions_train_and_the_config_says_what_is_left_out(made,
     assert found["dev"]["rows_in_train"] == 0
     left = 600 - found["dev"]["rows"] - found["train"]["rows"]
     for _ in range(2):  # the second time from the cache
-        assert f"{left} rows left out" in cotrunk("train", "run.toml", "--dry-run").err
+        said = cotrunk("train", "run.toml", "--dry-run").err
+        assert f"{left} rows left out of all splits" in said
     assert found["train"]["rows"] > 300
 
 
-def test_pairs_that_cannot_be_split_are_refused_by_init(cotrunk, tmp_path):
+@pytest.fixture
+def hub(tmp_path):
+    """Pairs that are connected by a text that nearly all of them have."""
     shared = [f"it is said that the river is slow {n}" for n in range(2)]
     rows = [[f"{sentence()} {n}", shared[n > 0], n % 2] for n in range(12)]
     rows[0][0] = rows[1][0]
-    write_csv(tmp_path / "pairs.csv", ["a", "b", "same"], rows)
-    said = cotrunk("init", "pairs.csv", "-o", "run.toml")
+    return write_csv(tmp_path / "pairs.csv", ["a", "b", "same"], rows)
+
+
+def test_pairs_that_cannot_be_split_are_refused_by_init(cotrunk, hub):
+    said = cotrunk("init", hub.name, "-o", "run.toml")
     assert said.code == 2
-    assert "12 of 12 rows are connected by shared texts" in said.err
+    assert "pairs.csv: 12 of 12 rows are connected by shared texts" in said.err
+    assert "name a file of dev rows" in said.err
+
+
+def test_a_test_share_of_pairs_that_cannot_be_split_is_refused(cotrunk, hub, tmp_path):
+    write_csv(tmp_path / "dev.csv", ["a", "b", "same"], [["one of", "the others", 0]] * 2)
+    (tmp_path / "run.toml").write_text(
+        '[tasks.same]\nkind = "binary"\ntext = ["a", "b"]\nlabel = "same"\n'
+        f'train = "{hub.name}"\ndev = "dev.csv"\ntest = 0.2\n'
+    )
+    said = cotrunk("train", "run.toml", "--dry-run")
+    assert said.code == 2
+    assert "tasks.same.test = 0.2: 12 of 12 rows are connected by shared texts" in said.err
+    assert "name a file of test rows" in said.err

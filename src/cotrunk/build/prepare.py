@@ -326,8 +326,8 @@ def left_out_notes(splits: Splits | None) -> Iterator[str]:
     for name, held in splits.by_task.items() if splits else ():
         if held.left_out:
             yield (
-                f"{name}: {plural(held.left_out, 'row')} left out of all splits, because they share "
-                "texts with more than one of them; name a file for each split to use them"
+                f"{name}: {plural(held.left_out, 'row')} left out of all splits, because they "
+                "share texts with more than one of them; name a file for each split to use them"
             )
 
 

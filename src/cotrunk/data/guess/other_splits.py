@@ -7,6 +7,7 @@ from typing import Any
 
 from cotrunk.data.guess.columns import Column, column_of, is_empty
 from cotrunk.data.guess.label_kinds import listed
+from cotrunk.data.guess.markers import without_markers
 from cotrunk.data.guess.summary import (
     FileSummary,
     encoding_of,
@@ -15,21 +16,31 @@ from cotrunk.data.guess.summary import (
 )
 from cotrunk.data.reading.encodings import LATIN1, UTF8, WINDOWS
 from cotrunk.data.reading.files import CONLL, OBJECTS
-from cotrunk.errors import UserError, plural
+from cotrunk.errors import UserError, plural, shown
+from cotrunk.numbers import number_of
 
 CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
 class OtherSplits:
-    """By column: the splits without its labels, and what only they have.
+    """By column, then split: why a split has no labels for it, and what only this split has.
 
-    ``names`` are the columns of each split.
+    That is values, or numbers from a lowest to a highest one. ``names`` are the columns of each
+    split.
     """
 
     names: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    unlabelled: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    unlabelled: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    new_values: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
+    new_ranges: Mapping[str, Mapping[str, tuple[float, float]]] = field(default_factory=dict)
+
+    def notes(self, column: str, files: Mapping[str, Path]) -> Iterator[str]:
+        """What only some splits have."""
+        for split, values in self.new_values.get(column, {}).items():
+            yield f"{listed(values)} only in {files[split].name}"
+        for split, (low, high) in self.new_ranges.get(column, {}).items():
+            yield f"numbers from {low:g} to {high:g} in {files[split].name}"
 
 
 def common_encoding(files: Iterable[Path]) -> str:
@@ -64,7 +75,7 @@ def with_other_splits(
         for split, path in others.items()
         if (found := names[split])
     }
-    columns, unlabelled, notes = [], {}, {}
+    columns, unlabelled, new_values, new_ranges = [], {}, {}, {}
     for column in train.columns:
         cells = {split: found.cells.get(column.name, []) for split, found in read.items()}
         empty = column.empty + sum(found.empty[column.name] for found in read.values())
@@ -72,19 +83,23 @@ def with_other_splits(
             columns.append(replace(column, empty=empty))
             continue
         own = train.cells[column.name]
-        without = tuple(split for split in cells if not _has_labels(cells[split], column, own))
-        labelled = {split: found for split, found in cells.items() if split not in without}
+        without = {split: _why_unlabelled(found, column, own) for split, found in cells.items()}
+        labelled = {split: found for split, found in cells.items() if not without[split]}
         columns.append(_joined(column, [own, *labelled.values()]))
-        unlabelled[column.name] = without
-        notes[column.name] = tuple(
-            note
-            for split, found in labelled.items()
-            for note in _only_in(others[split], column, column_of(column.name, found))
-        )
+        described = {split: column_of(column.name, found) for split, found in labelled.items()}
+        unlabelled[column.name] = {split: why for split, why in without.items() if why}
+        new_values[column.name] = {
+            split: new for split, found in described.items() if (new := _new_values(column, found))
+        }
+        new_ranges[column.name] = {
+            split: (found.low, found.high)
+            for split, found in described.items()
+            if _is_wider(column, found)
+        }
     rows = train.rows + sum(found.rows for found in read.values())
     bad = train.bad + sum(found.bad for found in read.values())
     seen = replace(train, columns=tuple(columns), rows=rows, bad=bad)
-    return seen, OtherSplits(names, unlabelled, notes)
+    return seen, OtherSplits(names, unlabelled, new_values, new_ranges)
 
 
 def _names_of(train: FileSummary, path: Path) -> list[str]:
@@ -100,6 +115,17 @@ def _names_of(train: FileSummary, path: Path) -> list[str]:
     return names
 
 
+def _why_unlabelled(cells: Sequence[Any], train: Column, own: Sequence[Any]) -> str:
+    """What cells of another split are instead of labels; "" if they are labels."""
+    if not _has_labels(cells, train, own):
+        return "no such labels"
+    labels, _ = without_markers([cell for cell in cells if not is_empty(cell)])
+    others = [label for label in labels if number_of(label) is None]
+    if others and _is_score(train):
+        return f"labels that are not numbers, such as {shown(others[0])}"
+    return ""
+
+
 def _has_labels(cells: Sequence[Any], column: Column, own: Sequence[Any]) -> bool:
     """Not if all are empty, or the same placeholder, such as the -1 of hidden labels."""
     found = column_of(column.name, cells)
@@ -107,6 +133,11 @@ def _has_labels(cells: Sequence[Any], column: Column, own: Sequence[Any]) -> boo
         return False
     first = next(cell for cell in cells if not is_empty(cell))
     return column.role == "text" or found.distinct > 1 or first in own
+
+
+def _is_score(column: Column) -> bool:
+    """Whether a column has numbers that are not classes."""
+    return column.role == "number" and not column.values
 
 
 def _joined(column: Column, cells: Sequence[Sequence[Any]]) -> Column:
@@ -119,9 +150,11 @@ def _joined(column: Column, cells: Sequence[Sequence[Any]]) -> Column:
     return joined if joined.may_be_label or joined.role == column.role else column
 
 
-def _only_in(path: Path, train: Column, other: Column) -> Iterator[str]:
-    if train.values:
-        if new := [value for value in other.values if value not in train.values]:
-            yield f"{listed(new)} only in {path.name}"
-    elif train.role == "number" and (other.low < train.low or other.high > train.high):
-        yield f"numbers from {other.low:g} to {other.high:g} in {path.name}"
+def _new_values(train: Column, other: Column) -> tuple[str, ...]:
+    return tuple(value for value in other.values if train.values and value not in train.values)
+
+
+def _is_wider(train: Column, other: Column) -> bool:
+    """Names such as 007 are numbers, too, but have no range."""
+    is_number = other.role in ("number", "counter")
+    return is_number and _is_score(train) and (other.low < train.low or other.high > train.high)

@@ -181,7 +181,7 @@ def _tag_options(column: Column, others: OtherSplits) -> dict[str, object]:
     options: dict[str, object] = {"classes": "from-train"}
     if column.scheme != "bio":
         options["scheme"] = column.scheme
-    if others.notes.get(column.name):  # tags that are not in train
+    if others.new_values.get(column.name):
         options["classes"] = all_tags(column)
     return options
 
@@ -287,7 +287,7 @@ def _no_class(label: Column, kind: LabelKind) -> int:
 
 def _notes(table: _Table, label: Column, kind: LabelKind, skipped: Sequence[str]) -> Iterator[str]:
     """What was seen besides the labels themselves."""
-    yield from table.others.notes.get(label.name, ())
+    yield from table.others.notes(label.name, table.files)
     if kind.remark:
         yield kind.remark
     no_class = _no_class(label, kind)
@@ -298,8 +298,8 @@ def _notes(table: _Table, label: Column, kind: LabelKind, skipped: Sequence[str]
     yield from (f"{rows}: skipped, and counted" for rows in skipped)
     if table.seen.encoding != UTF8:
         yield f"the file is not UTF-8; it looks like {table.seen.encoding}"
-    for split in table.others.unlabelled.get(label.name, ()):
-        yield f"{table.files[split].name} has no such labels: left out"
+    for split, why in table.others.unlabelled.get(label.name, {}).items():
+        yield f"{table.files[split].name} has {why}: left out"
 
 
 def _bad_rows(seen: FileSummary, label: Column, texts: Sequence[Column]) -> Iterator[str]:
