@@ -13,6 +13,10 @@ FEW_FOR_JACKKNIFE = 30
 """With fewer rows a jackknife may miss most of a correlation's error, so that Fisher's standard
 error is used as the minimum.
 """
+MOST_SKEWED = 0.8
+"""The largest skewness that intervals follow, times the quantile. Near 1 the inverse of Hall's
+transformation is vertical: a small change of the estimate moves the end by several standard errors.
+"""
 
 
 def standard_error(influence: np.ndarray) -> float:
@@ -94,15 +98,14 @@ def _sides(quantile: float, skewness: float) -> tuple[float, float]:
 
     A score whose error is carried by few rows is too high, and its standard error too small, if
     they are not in the sample. Hall's cubic transformation (1992) corrects for that. Neither side
-    is ever shorter than without skewness, because such rows may be missing altogether.
+    is ever shorter than without skewness, because such rows may be missing altogether. At 90 %
+    confidence or more, neither is more than 1.72 times as long.
     """
-    if abs(skewness) < 1e-6:
+    size = min(abs(skewness), MOST_SKEWED / quantile)
+    if size < 1e-6:
         return quantile, quantile
-
-    def corrected(t: float) -> float:
-        return 3 / skewness * (float(np.cbrt(1 + skewness * (t - skewness / 6))) - 1)
-
-    return max(quantile, corrected(quantile)), max(quantile, -corrected(-quantile))
+    longer = 3 / size * (1 - float(np.cbrt(1 - size * (quantile + size / 6))))
+    return (longer, quantile) if skewness < 0 else (quantile, longer)
 
 
 def _independent(score: OverRows) -> float:
