@@ -19,9 +19,9 @@ COVERED = 0.75
 
 
 class LabelKind(NamedTuple):
-    """The kind, what was seen, the keys of the kind and a remark; the kind of no label is ""."""
+    """Its name, what was seen, its keys and a remark; the name is "" if it is no label."""
 
-    kind: str
+    name: str
     why: str
     options: dict[str, object]
     remark: str = ""

@@ -227,7 +227,7 @@ def _about_texts(table: _Table) -> Iterator[GuessedTask]:
     shared: dict[float, list[str]] = {}  # by share of dev rows, because it takes long
     for column in table.seen.columns if texts else ():
         kind = kind_of(column)
-        if kind.kind and column not in texts:
+        if kind.name and column not in texts:
             task = _task(table, column, texts, kind)
             rare = _rare(column) if kind.options.get("classes") else []
             share = task.dev if len(texts) == PAIR and isinstance(task.dev, float) else 0.0
@@ -265,7 +265,7 @@ def _task(
     notes += _notes(table, label, kind, skipped)
     return GuessedTask(
         name=task_name(name),
-        kind=kind.kind,
+        kind=kind.name,
         texts=tuple(called.get(text, text) for text in names),
         label=name,
         train=files["train"],
@@ -273,7 +273,7 @@ def _task(
         test=files.get("test"),
         why=tuple(notes),
         options=kind.options,
-        has_gaps=label.empty > 0 and not KINDS[kind.kind].missing_is_unlabelled,
+        has_gaps=label.empty > 0 and not KINDS[kind.name].missing_is_unlabelled,
         skipped=skipped,
         id=id_of(table.train, names),
         encoding=table.seen.encoding,
@@ -282,7 +282,7 @@ def _task(
 
 def _no_class(label: Column, kind: LabelKind) -> int:
     """The rows whose empty label means that no class fits."""
-    return label.blank if KINDS[kind.kind].missing_is_unlabelled else 0
+    return label.blank if KINDS[kind.name].missing_is_unlabelled else 0
 
 
 def _notes(table: _Table, label: Column, kind: LabelKind, skipped: Sequence[str]) -> Iterator[str]:
